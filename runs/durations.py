@@ -1,0 +1,92 @@
+"""Time limits as people write them (durable contract A17).
+
+Plain module. `parse_timeout` reads what a caller or a form gave; `describe` says it back to people.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import timedelta
+from typing import Final
+
+from runs.errors import ModelValidationError
+
+_TEXT: Final = re.compile(
+    r"(?:(?P<weeks>[0-9]+)w)?(?:(?P<days>[0-9]+)d)?(?:(?P<hours>[0-9]+)h)?"
+    r"(?:(?P<minutes>[0-9]+)m)?(?:(?P<seconds>[0-9]+)s)?"
+)
+_MAX_TEXT: Final = 40
+_UNITS: Final = (("week", 604_800), ("day", 86_400), ("hour", 3_600), ("minute", 60))
+_UNIT_SECONDS: Final = {f"{name}s": length for name, length in _UNITS} | {"seconds": 1}
+
+MAX_TIMEOUT: Final = timedelta(days=36_500)
+"""A hundred years: far enough for anybody, near enough that a deadline is still a date."""
+
+_HELP: Final = 'Write it like "90s", "5m", "1h30m", "2d" or "1w", as seconds, or as null to wait for ever.'
+
+
+def parse_timeout(value: object) -> timedelta | None:
+    """Read a time limit: text with units from large to small, seconds as int or float, timedelta, or None.
+
+    None means no limit. Raises ModelValidationError for everything else: a bare number as text, a sign,
+    unknown or repeated units, booleans, NaN, and anything that is not above zero or is beyond MAX_TIMEOUT.
+    """
+    if value is None:
+        return None
+    if isinstance(value, timedelta):
+        return _bounded(value, value)
+    if isinstance(value, str):
+        return _bounded(_seconds_of_text(value), value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return _bounded(value, value)
+    raise ModelValidationError(f"A time limit cannot be of the type {type(value).__name__}. {_HELP}")
+
+
+def _seconds_of_text(text: str) -> int:
+    match = _TEXT.fullmatch(text) if 0 < len(text) <= _MAX_TEXT else None
+    if match is None:
+        raise ModelValidationError(f"{_quoted(text)} is not a time limit. {_HELP}")
+    return sum(int(number) * _UNIT_SECONDS[unit] for unit, number in match.groupdict().items() if number)
+
+
+def _bounded(length: float | timedelta, given: object) -> timedelta:
+    """The length as a timedelta; `given` is what the caller wrote, for the error. Numbers are seconds."""
+    if isinstance(length, float) and math.isnan(length):
+        raise ModelValidationError(f"NaN is not a time limit. {_HELP}")
+    # Compared before conversion: a huge number would overflow a timedelta.
+    if length > (MAX_TIMEOUT if isinstance(length, timedelta) else MAX_TIMEOUT.total_seconds()):
+        raise ModelValidationError(f"{_quoted(given)} is longer than a hundred years. {_HELP}")
+    if not isinstance(length, timedelta):
+        length = timedelta(seconds=max(length, 0))
+    if length <= timedelta(0):
+        raise ModelValidationError(f"A time limit must be above zero; {_quoted(given)} is not. {_HELP}")
+    return length
+
+
+def _quoted(given: object) -> str:
+    if isinstance(given, int) and given.bit_length() > 200:
+        return "That number"  # Python refuses to print the longest ones
+    shown = repr(given) if isinstance(given, str) else str(given)
+    return shown if len(shown) <= _MAX_TEXT + 2 else shown[:_MAX_TEXT] + "…"
+
+
+def describe(length: timedelta | None) -> str:
+    """A length for people: "1 hour 30 minutes", "0.2 seconds", "no time limit"."""
+    if length is None:
+        return "no time limit"
+    seconds = length.total_seconds()
+    whole = int(seconds)
+    parts = []
+    for name, unit in _UNITS:
+        count, whole = divmod(whole, unit)
+        if count:
+            parts.append(_counted(count, name))
+    rest = round(whole + seconds - int(seconds), 3)
+    if rest or not parts:
+        parts.append(_counted(rest, "second"))
+    return " ".join(parts)
+
+
+def _counted(count: float, unit: str) -> str:
+    return f"{count:g} {unit}" if count == 1 else f"{count:g} {unit}s"
