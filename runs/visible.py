@@ -36,8 +36,8 @@ def _shown(char: str) -> str:
 def visible(text: str) -> str:
     """The text with every character that hides or reorders others written out, as in `⟨U+202E⟩` (R13).
 
-    Control, format, bidirectional, zero-width, private-use and lone surrogate characters are shown; newline and
-    tab stay. The result can be encoded as UTF-8 whatever came in.
+    Control, format, bidirectional, zero-width, private-use and lone surrogate characters are shown; newline
+    and tab stay. The result can be encoded as UTF-8 whatever came in.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -53,9 +53,9 @@ def has_hidden(text: str) -> bool:
 class UrlView:
     """A URL for a consent card: its full text in three pieces around the host, and what to warn about.
 
-    `href` is what a link may point to, or None when there must be no link; in it the host is spelled in ASCII.
-    `before_host + host + after_host` is the whole URL as visible text. `host_ascii` is the host that a browser
-    would connect to, "" when that cannot be told.
+    `href` is what a link may point to, or None when there must be no link; in it the host is spelled in
+    ASCII. `before_host + host + after_host` is the whole URL as visible text. `host_ascii` is the host that a
+    browser would connect to, "" when that cannot be told.
     """
 
     href: str | None
@@ -69,6 +69,8 @@ class UrlView:
 
 _LONG_URL: Final = 2_000
 _MAX_LINK: Final = 8_000
+_MAX_HOST: Final = 255
+_LONG_SCHEME: Final = 30
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 # Browsers and urlsplit disagree about these, so the host that we show need not be the one they open.
@@ -94,7 +96,7 @@ def url_warnings(url: str, *, allow_http_loopback: bool = False) -> UrlView:
     """
     split = _split(url)
     if split is None or not split.netloc or not split.hostname:
-        return _without_host(url, "This is not a complete web address, so there is no link.")
+        return _without_host(url)
     before, host, after = _pieces(url, split)
     host_ascii = _host_ascii(host)
     refusals = _refusals(url, split, host_ascii, allow_http_loopback=allow_http_loopback)
@@ -121,16 +123,20 @@ def _split(url: str) -> SplitResult | None:
     return split
 
 
-def _without_host(url: str, problem: str) -> UrlView:
-    warnings = [problem]
+def _without_host(url: str) -> UrlView:
+    match = re.match(r"[A-Za-z][A-Za-z0-9+.-]*(?=:)", url)
+    scheme = match.group().lower() if match else ""
+    if scheme in {"", "http", "https"}:
+        warnings = ["This is not a complete web address, so there is no link."]
+    else:
+        warnings = [f"Only https addresses get a link; this one is {scheme[:_LONG_SCHEME]}."]
     if has_hidden(url):
         warnings.append("The address contains hidden characters; they are written out here.")
     elif _AMBIGUOUS.search(url):
         warnings.append("The address contains blanks or backslashes, which browsers read in different ways.")
-    scheme = re.match(r"[A-Za-z][A-Za-z0-9+.-]*(?=:)", url)
     return UrlView(
         href=None,
-        scheme=scheme.group().lower() if scheme else "",
+        scheme=scheme,
         before_host=visible(url),
         host="",
         after_host="",
@@ -152,7 +158,7 @@ def _host_ascii(host: str) -> str:
     if host.startswith("["):
         address = _address(host[1:-1])
         return f"[{address}]" if isinstance(address, ipaddress.IPv6Address) else ""
-    if _DEVIATIONS.intersection(host):
+    if len(host) > _MAX_HOST or _DEVIATIONS.intersection(host):
         return ""
     try:
         name = host.encode("idna").decode("ascii").lower()
@@ -202,7 +208,7 @@ def _warnings(url: str, split: SplitResult, host: str, host_ascii: str) -> list[
         warnings.append("There is a name or password before the host; it is often used to disguise the host.")
     if "xn--" in host_ascii:
         warnings.append(f"The host is not written in plain letters. Its technical name is {host_ascii}.")
-    if any(_is_mixed(label) for label in _readable(host).split(".")):
+    if any(_is_mixed(label) for label in _readable(host[:_MAX_HOST]).split(".")):
         warnings.append("The host mixes letters of different alphabets that may look alike.")
     if split.port is not None and split.port != _DEFAULT_PORTS.get(split.scheme):
         warnings.append(f"The address uses the unusual port {split.port}.")
