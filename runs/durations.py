@@ -51,17 +51,17 @@ def _seconds_of_text(text: str) -> int:
 
 
 def _bounded(length: float | timedelta, given: object) -> timedelta:
-    """The length as a timedelta; `given` is what the caller wrote, for the error. Numbers are seconds."""
-    if isinstance(length, float) and math.isnan(length):
+    """The length (numbers are seconds) as a timedelta; `given` is what the caller wrote, for the error."""
+    # Numbers are compared as they are: a huge one would overflow a timedelta.
+    seconds = length.total_seconds() if isinstance(length, timedelta) else length
+    if isinstance(seconds, float) and math.isnan(seconds):
         raise ModelValidationError(f"NaN is not a time limit. {_HELP}")
-    # Compared before conversion: a huge number would overflow a timedelta.
-    if length > (MAX_TIMEOUT if isinstance(length, timedelta) else MAX_TIMEOUT.total_seconds()):
+    if seconds > MAX_TIMEOUT.total_seconds():
         raise ModelValidationError(f"{_quoted(given)} is longer than a hundred years. {_HELP}")
-    if not isinstance(length, timedelta):
-        length = timedelta(seconds=max(length, 0))
-    if length <= timedelta(0):
+    # Rounded to microseconds before the check, so that what is left of a tiny number is not zero.
+    if seconds <= 0 or (limit := timedelta(seconds=seconds)) <= timedelta(0):
         raise ModelValidationError(f"A time limit must be above zero; {_quoted(given)} is not. {_HELP}")
-    return length
+    return limit
 
 
 def _quoted(given: object) -> str:
