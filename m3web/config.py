@@ -1,0 +1,169 @@
+"""Settings from the environment, typed. A bad value never crashes the start: it becomes a system check that says
+what was read, what is expected and where to change it (see `m3web.checks`)."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import environ
+
+T = TypeVar("T")
+
+LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]", "::1")
+
+
+@dataclass
+class Problem:
+    """One environment variable that could not be used; the default stands in for it until it is fixed."""
+
+    variable: str
+    message: str
+
+
+@dataclass
+class Config:
+    """Everything that an installation can change. See the settings table in the README."""
+
+    data_dir: Path
+    debug: bool
+    demo: bool
+    secret_key: str
+    allowed_hosts: list[str]
+    trusted_origins: list[str]
+    https: bool
+    database: dict[str, Any]
+    stdio_servers: dict[str, dict[str, Any]]
+    allow_private_urls: bool
+    lease_seconds: float
+    sweep_seconds: float
+    call_timeout_seconds: float
+    worker_concurrency: int
+    max_body_bytes: int
+    log_level: str
+    problems: list[Problem] = field(default_factory=list)
+
+
+class _Reader:
+    def __init__(self, source: Mapping[str, str]) -> None:
+        self.source = source
+        self.problems: list[Problem] = []
+
+    def get(self, name: str, default: T, parse: Callable[[str], T], expected: str) -> T:
+        raw = self.source.get(name, "").strip()
+        if not raw:
+            return default
+        try:
+            return parse(raw)
+        except (ValueError, TypeError, KeyError, OSError) as error:
+            self.problems.append(
+                Problem(name, f"{name}={raw[:80]!r} cannot be used ({error}). Expected {expected}.")
+            )
+            return default
+
+
+def _boolean(raw: str) -> bool:
+    words = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+    if raw.lower() not in words:
+        raise ValueError("not a yes/no value")
+    return words[raw.lower()]
+
+
+def _positive(raw: str) -> float:
+    value = float(raw)
+    if not 0 < value < 1e6:
+        raise ValueError("not a positive number below 1,000,000")
+    return value
+
+
+def _words(raw: str) -> list[str]:
+    return [word.strip() for word in raw.split(",") if word.strip()]
+
+
+def _log_level(raw: str) -> str:
+    if raw.upper() not in {"DEBUG", "INFO", "WARNING", "ERROR"}:
+        raise ValueError("not a log level")
+    return raw.upper()
+
+
+def _stdio_servers(raw: str) -> dict[str, dict[str, Any]]:
+    """The host-owned allow-list of stdio commands (design section 2): a JSON object, inline or as `@path`.
+
+    `{"files": {"command": "mcp-files", "args": ["--root", "/srv"], "env": {"TOKEN": "env:FILES_TOKEN"},
+    "variables": ["FOLDER"]}}`; `env:NAME` takes the value from this process, `variables` names what an admin
+    may fill in on the page.
+    """
+    text = Path(raw[1:]).read_text() if raw.startswith("@") else raw
+    loaded = json.loads(text)
+    if not isinstance(loaded, dict):
+        raise TypeError("not a JSON object")
+    for name, entry in loaded.items():
+        if ":" in name or not isinstance(entry, dict) or not isinstance(entry.get("command"), str):
+            raise ValueError(f"entry {name!r} needs a name without a colon and a command")
+    return loaded
+
+
+def _database(raw: str) -> dict[str, Any]:
+    if urlsplit(raw).scheme not in {"sqlite", "postgres", "postgresql"}:
+        raise ValueError("not a sqlite:// or postgres:// URL")
+    return dict(environ.Env.db_url_config(raw))
+
+
+def secret_file(path: Path, make: Callable[[], str]) -> str:
+    """Read a secret kept in a file that only its owner can read, making it on first use.
+
+    Two processes that start at once agree on one value: the file is created exclusively.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return path.read_text().strip()
+    with os.fdopen(handle, "w") as file:
+        value = make()
+        file.write(value + "\n")
+    return value
+
+
+def new_salt() -> str:
+    """Salt of the field encryption key; kept beside the secret key, because losing either loses the headers."""
+    return secrets.token_urlsafe(32)
+
+
+def load(base_dir: Path, source: Mapping[str, str] | None = None) -> Config:
+    """Read the environment (or `source`) once; every mistake is collected in `Config.problems`."""
+    read = _Reader(os.environ if source is None else source)
+    data_dir = read.get("M3_DATA_DIR", base_dir / "var", lambda raw: Path(raw).expanduser().resolve(), "a folder")
+    demo = read.get("M3_DEMO", False, _boolean, "true or false")
+    database = read.get("DATABASE_URL", {}, _database, "sqlite:///path/to/file or postgres://user@host/name")
+    if not database:
+        database = {"ENGINE": "django.db.backends.sqlite3", "NAME": str(data_dir / "m3web.sqlite3")}
+    secret = read.source.get("M3_SECRET_KEY", "").strip()
+    if secret and len(secret) < 32:
+        read.problems.append(Problem("M3_SECRET_KEY", "M3_SECRET_KEY is shorter than 32 characters. Use a longer one."))
+        secret = ""
+    return Config(
+        data_dir=data_dir,
+        debug=read.get("M3_DEBUG", False, _boolean, "true or false"),
+        demo=demo,
+        secret_key=secret or secret_file(data_dir / "secret_key", lambda: secrets.token_urlsafe(48)),
+        allowed_hosts=read.get("M3_ALLOWED_HOSTS", list(LOOPBACK_HOSTS), _words, "host names with commas between"),
+        trusted_origins=read.get("M3_TRUSTED_ORIGINS", [], _words, "origins such as https://m3.example.com"),
+        https=read.get("M3_HTTPS", False, _boolean, "true or false"),
+        database=database,
+        stdio_servers=read.get("M3_STDIO_SERVERS", {}, _stdio_servers, "a JSON object, or @file"),
+        allow_private_urls=read.get("M3_ALLOW_PRIVATE_URLS", demo, _boolean, "true or false"),
+        lease_seconds=read.get("M3_LEASE_SECONDS", 30.0, _positive, "seconds"),
+        sweep_seconds=read.get("M3_SWEEP_SECONDS", 2.0, _positive, "seconds"),
+        call_timeout_seconds=read.get("M3_CALL_TIMEOUT_SECONDS", 120.0, _positive, "seconds"),
+        worker_concurrency=read.get("M3_WORKER_CONCURRENCY", 16, lambda raw: int(_positive(raw)), "a whole number"),
+        max_body_bytes=read.get("M3_MAX_BODY_BYTES", 1_000_000, lambda raw: int(_positive(raw)), "bytes"),
+        log_level=read.get("M3_LOG_LEVEL", "INFO", _log_level, "DEBUG, INFO, WARNING or ERROR"),
+        problems=read.problems,
+    )

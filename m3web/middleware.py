@@ -1,0 +1,65 @@
+"""Errors of our own become pages here, once, and oversized bodies are refused before anything reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.conf import settings
+from django.core.exceptions import RequestDataTooBig
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+
+from m3web.api.errors import envelope
+from runs.errors import M3Error
+
+
+class PayloadTooLarge(M3Error):
+    """The request body is larger than this installation accepts."""
+
+    code = "payload_too_large"
+    status = 413
+
+
+def wants_json(request: HttpRequest) -> bool:
+    return request.path.startswith("/api/")
+
+
+def error_response(request: HttpRequest, error: M3Error) -> HttpResponse:
+    """The one JSON shape for the API, a page (or, for htmx, a notice) for a browser."""
+    if wants_json(request):
+        return JsonResponse(envelope(error), status=error.status)
+    template = "errors/notice.html" if getattr(request, "htmx", False) else "errors/error.html"
+    return render(request, template, {"error": error}, status=error.status)
+
+
+class BoundedBodyMiddleware:
+    """Refuses a body that announces more than the limit, before it is read (bad input must cost nothing)."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        length = request.META.get("CONTENT_LENGTH") or "0"
+        if length.isdigit() and int(length) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
+            limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+            return error_response(
+                request, PayloadTooLarge(f"The request is larger than {limit:,} bytes. Send less; nothing was stored.")
+            )
+        return self.get_response(request)
+
+
+class ErrorPageMiddleware:
+    """Turns an `M3Error` that a view raised into a response with its status and its sentence."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        if isinstance(exception, M3Error):
+            return error_response(request, exception)
+        if isinstance(exception, RequestDataTooBig):
+            return error_response(request, PayloadTooLarge("The request is too large. Send less; nothing was stored."))
+        return None

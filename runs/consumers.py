@@ -1,0 +1,67 @@
+"""One socket per page, carrying hints only (see `runs.push`). Decisions never travel here."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import parse_qs
+
+from channels.db import database_sync_to_async
+from channels.generic.websocket import AsyncJsonWebsocketConsumer
+
+from runs import access, push
+from runs.errors import M3Error
+from runs.models import Round, Run
+
+SIGNED_OUT = 4401
+NOT_YOURS = 4404
+
+
+class HintConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
+    """`/ws/hints/` follows the account's pauses and runs; `?run=7` follows one run as well."""
+
+    groups_joined: tuple[str, ...] = ()
+
+    async def connect(self) -> None:
+        await self.accept()  # a close code is only readable by the page after an accept
+        user = self.scope.get("user")
+        if user is None or not user.is_authenticated:
+            await self.close(code=SIGNED_OUT)
+            return
+        wanted = parse_qs(self.scope["query_string"].decode("latin-1")).get("run", [""])[0]
+        try:
+            groups, pending = await database_sync_to_async(_subscription)(user, wanted)
+        except M3Error:
+            await self.close(code=NOT_YOURS)
+            return
+        self.groups_joined = groups
+        for group in groups:
+            await self.channel_layer.group_add(group, self.channel_name)
+        await self.send_json({"type": "hello", "pending_count": pending})
+
+    async def disconnect(self, code: int) -> None:
+        for group in self.groups_joined:
+            await self.channel_layer.group_discard(group, self.channel_name)
+
+    async def receive_json(self, content: Any, **kwargs: Any) -> None:
+        """Nothing that a page says here changes anything; a ping tells it that the line is alive."""
+        if isinstance(content, dict) and content.get("type") == "ping":
+            await self.send_json({"type": "pong"})
+
+    @classmethod
+    async def decode_json(cls, text_data: str) -> Any:
+        """A frame that is not JSON is ignored like any other that says nothing."""
+        try:
+            return await super().decode_json(text_data)
+        except ValueError:
+            return None
+
+    async def hint(self, message: dict[str, Any]) -> None:
+        await self.send_json(message["hint"])
+
+
+def _subscription(user: Any, wanted: str) -> tuple[tuple[str, ...], int]:
+    actor = access.actor_for(user)
+    groups = [push.inbox_group(actor.account.pk), push.runs_group(actor.account.pk)]
+    if wanted:
+        groups.append(push.run_group(access.get(actor, Run.objects.all(), pk=wanted).pk))
+    return tuple(groups), Round.objects.filter(account=actor.account).pending().count()

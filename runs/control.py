@@ -1,0 +1,212 @@
+"""What people and callers do with a run: create, reply, cancel, change the mode."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db import transaction
+
+from runs import events, lease, turns
+from runs.errors import ModelValidationError, NotFound, StateConflict
+from runs.models import Account, Agent, EndUser, Run, Server, Step, Task, Turn, User
+from runs.round_rows import Decider
+from runs.run_states import HumanInput, Outcome, PermissionMode, TurnStatus, stricter
+
+MAX_MESSAGE = 20_000
+"""Characters of a message that opens a turn."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Submission:
+    """A run to be. `mode` None takes the task's, else the agent's default; `human_input` None follows the mode.
+
+    `tools` limits the agent to "server" or "server:tool" targets; `tools_approve` makes that selection an
+    approval too (M3 submissions only, contract C48).
+    """
+
+    message: str
+    mode: str | None = None
+    human_input: HumanInput | None = None
+    user_id: str | None = None
+    tools: Sequence[str] | None = None
+    tools_approve: bool = False
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    task: Task | None = None
+    started_by: User | None = None
+
+
+@transaction.atomic
+def create_run(agent: Agent, submission: Submission, *, parent_step: Step | None = None) -> Run:
+    """Record a run with its first turn and make it due.
+
+    A child (`parent_step`) inherits end user, human_input and selection, and is never laxer than its parent.
+    Raises ModelValidationError for a message, mode or selection that cannot be used.
+    """
+    if not agent.enabled:
+        raise ModelValidationError(f"The agent {agent.name} is disabled. Enable it first.")
+    message = _checked_message(submission.message)
+    mode = _resolve_mode(agent, submission)
+    parent = parent_step.run if parent_step else None
+    run = Run.objects.create(
+        account=agent.account,
+        agent=agent,
+        task=submission.task,
+        message=message,
+        end_user=parent.end_user if parent else end_user(agent.account, submission.user_id),
+        mode=stricter(mode, PermissionMode(parent.mode)) if parent else mode,
+        human_input=parent.human_input if parent else _resolve_human_input(mode, submission.human_input),
+        tools=parent.tools if parent else _checked_tools(submission.tools),
+        metadata=dict(submission.metadata),
+        parent=parent,
+        parent_step=parent_step,
+        started_by=submission.started_by,
+    )
+    _open_turn(run, message, tools_approve=submission.tools_approve)
+    return run
+
+
+@transaction.atomic
+def reply(run_id: int, message: str, *, user: User | None = None) -> Turn:
+    """Open the next turn of a run; while an earlier one is unfinished the new one waits for its end."""
+    run = _locked(run_id)
+    text = _checked_message(message)
+    if run.parent_id is not None:
+        raise StateConflict(f"Run {run.pk} belongs to run {run.parent_id}; reply there.")
+    return _open_turn(run, text, actor=user)
+
+
+@transaction.atomic
+def cancel(run_id: int, *, decider: Decider) -> Run:
+    """End every unfinished turn of a run as cancelled, its children first (A33).
+
+    Raises StateConflict if there is nothing left to cancel.
+    """
+    run = _locked(run_id)
+    if run.status == TurnStatus.FINISHED:
+        raise StateConflict(f"Run {run.pk} has ended already; there is nothing to cancel.", details={"status": run.status})
+    for child in run.children.live():
+        cancel(child.pk, decider=decider)
+    lease.revoke(run.pk)
+    for turn in run.turns.exclude(status=TurnStatus.FINISHED.value):
+        turns.finish(
+            run, turn, Outcome.CANCELLED, error="The run was cancelled.", error_code="cancelled", decider=decider
+        )
+    lease.wake(run.pk)  # a worker that holds a session of this run must hear of it
+    return run
+
+
+@transaction.atomic
+def set_mode(run_id: int, mode: str, *, decider: Decider) -> Run:
+    """Change how the run's further calls are decided; live children are never left laxer than their parent.
+
+    To approval or plan switches human input on. What the change means for pauses that are pending already is
+    decided by `approvals.decisions`, which calls this. Raises StateConflict on a finished run.
+    """
+    run = _locked(run_id)
+    wanted = _mode(mode)
+    if run.status == TurnStatus.FINISHED:
+        raise StateConflict(f"Run {run.pk} has ended; its mode no longer matters.", details={"status": run.status})
+    before, run.mode = run.mode, wanted.value
+    if wanted is not PermissionMode.AUTONOMOUS:
+        run.human_input = HumanInput.MANAGED.value
+    run.save(update_fields=["mode", "human_input", "updated_at"])
+    events.record(
+        run, "run.mode", {"from": before, "to": wanted.value}, actor=decider.user, actor_name=decider.via
+    )
+    for child in run.children.live():
+        set_mode(child.pk, stricter(wanted, PermissionMode(child.mode)).value, decider=decider)
+    return run
+
+
+def end_user(account: Account, user_id: str | None) -> EndUser | None:
+    """The end user with this id, created by first use; null and absent are alike, an empty string is a mistake."""
+    if user_id is None:
+        return None
+    if not user_id.strip() or len(user_id) > 200:
+        raise ModelValidationError("A user_id has between 1 and 200 characters. Leave it out for none.")
+    return EndUser.objects.get_or_create(account=account, user_id=user_id)[0]
+
+
+def freeze_bindings(agent: Agent) -> dict[str, Any]:
+    """The servers and tool definitions that a turn starts with (design section 2)."""
+    servers = Server.objects.filter(agents=agent).prefetch_related("tools")
+    return {
+        server.name: {
+            "server_id": server.pk,
+            "identity": server.identity,
+            "tools": {tool.name: tool.digest for tool in server.tools.all() if tool.present},
+        }
+        for server in servers
+    }
+
+
+def _open_turn(run: Run, message: str, *, tools_approve: bool = False, actor: User | None = None) -> Turn:
+    turn = Turn.objects.create(
+        run=run,
+        index=run.turns.count(),
+        message=message,
+        harness=run.agent.harness,
+        definition=run.agent.definition,
+        tools=run.tools,
+        tools_approve=tools_approve,
+        bindings=freeze_bindings(run.agent),
+        status=TurnStatus.QUEUED.value,
+    )
+    turns.sync(run)
+    actor = actor or run.started_by
+    events.record(
+        run,
+        "run.started" if turn.index == 0 else "run.message",
+        {"turn": turn.index, "message": message, "mode": run.mode},
+        turn=turn,
+        actor=actor,
+        actor_name="" if actor else ("parent run" if run.parent_id else "api"),
+    )
+    lease.wake(run.pk)
+    return turn
+
+
+def _locked(run_id: int) -> Run:
+    try:
+        return Run.objects.select_for_update(of=("self",)).select_related("agent", "started_by").get(pk=run_id)
+    except Run.DoesNotExist as error:
+        raise NotFound("There is no such run.") from error
+
+
+def _checked_message(message: str) -> str:
+    text = message.strip()
+    if not text or len(text) > MAX_MESSAGE:
+        raise ModelValidationError(f"A message has between 1 and {MAX_MESSAGE:,} characters; this one has {len(text):,}.")
+    return text
+
+
+def _mode(word: str) -> PermissionMode:
+    try:
+        return PermissionMode(word)
+    except ValueError as error:
+        raise ModelValidationError("permission_mode is one of autonomous, approval, plan.") from error
+
+
+def _resolve_mode(agent: Agent, submission: Submission) -> PermissionMode:
+    """Request, else task default, else agent default (contract m8tes 4.4)."""
+    task_default = submission.task.default_mode if submission.task else None
+    return _mode(submission.mode or task_default or agent.default_mode)
+
+
+def _resolve_human_input(mode: PermissionMode, asked: HumanInput | None) -> HumanInput:
+    """Approval and plan need people: omitted means managed, an explicit fail is refused (m8tes 4.4)."""
+    if mode is PermissionMode.AUTONOMOUS:
+        return asked or HumanInput.FAIL
+    if asked is HumanInput.FAIL:
+        raise ModelValidationError(f"The mode {mode} asks people; human_in_the_loop cannot be false with it.")
+    return HumanInput.MANAGED
+
+
+def _checked_tools(tools: Sequence[str] | None) -> list[str] | None:
+    if tools is None:
+        return None
+    if len(set(tools)) != len(tools):
+        raise ModelValidationError("The tool selection names a tool twice. Name each once.")
+    return list(tools)

@@ -1,0 +1,84 @@
+"""Recording what happened: one row in the change's own transaction, hash-chained per run, and a hint on commit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db.models import F
+from django.utils import timezone
+
+from runs import push
+from runs.canonical import digest
+from runs.models import Event, Round, Run, Turn, User
+
+WORKER = "worker"
+
+
+def record(
+    run: Run,
+    type_: str,
+    payload: Mapping[str, Any] | None = None,
+    *,
+    turn: Turn | None = None,
+    actor: User | None = None,
+    actor_name: str = WORKER,
+) -> Event:
+    """Append an event to `run`'s history. Must be called inside the transaction of the change it tells of.
+
+    The UPDATE of the run row serialises writers of one run, so sequence and chain have no gaps or forks.
+    `run` keeps its other (possibly unsaved) attributes; only its event counters are refreshed.
+    """
+    Run.objects.filter(pk=run.pk).update(event_seq=F("event_seq") + 1)
+    run.event_seq, run.event_head, run.status = Run.objects.values_list("event_seq", "event_head", "status").get(pk=run.pk)
+    event = Event(
+        account_id=run.account_id,
+        run=run,
+        turn=turn,
+        seq=run.event_seq,
+        type=type_,
+        payload=dict(payload or {}),
+        actor=actor,
+        actor_name=actor.get_username() if actor else actor_name,
+        at=timezone.now(),
+        previous=run.event_head,
+    )
+    event.hash = chain_hash(event)
+    event.save(force_insert=True)
+    Run.objects.filter(pk=run.pk).update(event_head=event.hash)
+    run.event_head = event.hash
+    push.after_commit(
+        (push.run_group(run.pk), push.runs_group(run.account_id)),
+        {"type": "run", "run_id": run.pk, "status": run.status, "seq": run.event_seq},
+    )
+    return event
+
+
+def chain_hash(event: Event) -> str:
+    """Digest over an event's content and the hash before it."""
+    return digest(
+        {
+            "run": event.run_id,
+            "seq": event.seq,
+            "type": event.type,
+            "payload": event.payload,
+            "actor": event.actor_name,
+            "at": event.at.isoformat(),
+            "previous": event.previous,
+        }
+    )
+
+
+def announce_round(round_: Round) -> None:
+    """Hint that a pause opened, changed or ended, with the number that now wait in the account."""
+    push.after_commit(
+        (push.inbox_group(round_.account_id), push.run_group(round_.run_id)),
+        {
+            "type": "pause",
+            "pause_id": round_.pk,
+            "run_id": round_.run_id,
+            "status": round_.status,
+            "version": round_.version,
+            "pending_count": Round.objects.filter(account=round_.account_id).pending().count(),
+        },
+    )

@@ -1,0 +1,29 @@
+"""The data model (design section 2); import models from here."""
+
+from runs.models.account import Account, EndUser, Membership, Role, User
+from runs.models.agent import Agent, Task
+from runs.models.event import Event
+from runs.models.round import UNRESOLVED, Round
+from runs.models.run import LONG_AGO, Run, Step, ToolCall, Turn
+from runs.models.server import Server, Tool, Transport
+
+__all__ = [
+    "LONG_AGO",
+    "UNRESOLVED",
+    "Account",
+    "Agent",
+    "EndUser",
+    "Event",
+    "Membership",
+    "Role",
+    "Round",
+    "Run",
+    "Server",
+    "Step",
+    "Task",
+    "Tool",
+    "ToolCall",
+    "Transport",
+    "Turn",
+    "User",
+]

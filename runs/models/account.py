@@ -1,0 +1,73 @@
+"""Who there is: accounts, the people in them, and the end users that agents act for."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import ClassVar
+
+from django.contrib.auth.models import AbstractUser
+from django.db import models
+
+from runs.models.base import one_of, word_field
+
+
+class Role(StrEnum):
+    """What a member may do; each role may do what the ones before it may."""
+
+    VIEWER = "viewer"
+    OPERATOR = "operator"
+    ADMIN = "admin"
+
+
+class User(AbstractUser):
+    """A person who signs in. What they may do is decided by their Membership, never by this row."""
+
+
+class Account(models.Model):
+    """A tenant. Every other object belongs to exactly one."""
+
+    name = models.CharField(max_length=120)
+    slug = models.SlugField(unique=True)
+    elicitation_timeout = models.CharField(max_length=32, null=True, blank=True)
+    """Default time that a person has to answer, in the format of contract A17; null waits for ever."""
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Membership(models.Model):
+    account = models.ForeignKey(Account, on_delete=models.CASCADE, related_name="memberships")
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")
+    role = word_field(Role)
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["account", "user"], name="membership_once"),
+            one_of("membership", "role", Role),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user} is {self.role} in {self.account}"
+
+
+class EndUser(models.Model):
+    """A customer of the embedding application (`user_id`, their string). Created by first use."""
+
+    account = models.ForeignKey(Account, on_delete=models.CASCADE, related_name="end_users")
+    user_id = models.CharField(max_length=200)
+    name = models.CharField(max_length=200, blank=True)
+    email = models.EmailField(blank=True)
+    company = models.CharField(max_length=200, blank=True)
+    metadata = models.JSONField(default=dict, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["account", "user_id"], name="end_user_once"),
+            models.CheckConstraint(condition=~models.Q(user_id=""), name="end_user_named"),
+        ]
+
+    def __str__(self) -> str:
+        return self.user_id

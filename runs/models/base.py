@@ -1,0 +1,26 @@
+"""Small builders that every model here uses, so that a set of words is enforced by the database too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+from django.db import models
+
+
+def word_field(words: type[StrEnum], *, null: bool = False, default: StrEnum | None = None) -> models.CharField[str, str]:
+    """A CharField that holds one member of `words`; pair it with `one_of` for the constraint."""
+    options = [(word.value, word.value.replace("_", " ")) for word in words]
+    if default is not None:
+        return models.CharField(max_length=32, choices=options, default=default.value)
+    if null:
+        return models.CharField(max_length=32, choices=options, null=True, blank=True)
+    return models.CharField(max_length=32, choices=options)
+
+
+def one_of(model: str, field: str, words: Iterable[StrEnum], *, null: bool = False) -> models.CheckConstraint:
+    """The database refuses any other word in `field`."""
+    condition = models.Q(**{f"{field}__in": [word.value for word in words]})
+    if null:
+        condition |= models.Q(**{f"{field}__isnull": True})
+    return models.CheckConstraint(condition=condition, name=f"{model}_{field}_known")

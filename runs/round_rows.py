@@ -1,0 +1,91 @@
+"""Rows of rounds: lock, save as the next version, fail, and say how one ended. No rule about who may answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils import timezone
+
+from runs import events
+from runs.errors import NotFound
+from runs.models import Round, User
+from runs.round_states import RoundOutcome, RoundStatus
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decider:
+    """Who answers and by which way; `user` is None for a rule, a mode change or the worker itself."""
+
+    user: User | None
+    via: str
+    name: str = ""
+
+
+def fail(round_: Round, outcome: RoundOutcome, *, code: str, message: str, decider: Decider) -> None:
+    """End an unresolved round without delivering an answer; `code` is one per cause, whatever the race."""
+    now = timezone.now()
+    round_.status = RoundStatus.FAILED.value
+    round_.outcome = outcome.value
+    round_.failure_code, round_.failure_message, round_.failed_at = code, message, now
+    round_.held = False
+    if round_.decided_by_id is None:
+        round_.decided_by, round_.decided_via = decider.user, decider.via
+    save(round_)
+    events.record(
+        round_.run,
+        "round.failed",
+        {**facts(round_), "outcome": outcome.value, "code": code, "message": message},
+        turn=round_.turn,
+        actor=decider.user,
+        actor_name=decider.name or decider.via,
+    )
+    events.announce_round(round_)
+
+
+def lock(round_id: str) -> Round:
+    """The round, locked until the transaction ends (SQLite transactions are exclusive from their start)."""
+    try:
+        return Round.objects.select_for_update(of=("self",)).select_related("run", "turn", "step").get(pk=round_id)
+    except Round.DoesNotExist as error:
+        raise NotFound("There is no such pause.") from error
+
+
+def save(round_: Round) -> None:
+    """Store a changed round as its next version."""
+    round_.version += 1
+    round_.updated_at = timezone.now()
+    round_.save()
+
+
+def ending(round_: Round) -> dict[str, Any]:
+    """The present state, for whoever came too late (R2, R7)."""
+    return {
+        "round_id": round_.pk,
+        "status": round_.status,
+        "outcome": round_.outcome,
+        "decided_by": round_.decided_by.get_username() if round_.decided_by else round_.decided_via,
+        "decided_at": (round_.response_validated_at or round_.failed_at or round_.updated_at).isoformat(),
+    }
+
+
+def ended_sentence(round_: Round) -> str:
+    """Who came first, in words, for whoever came too late (R2)."""
+    if round_.outcome == RoundOutcome.TIMED_OUT:
+        return "The deadline of this request has passed. The agent was told that nobody answered."
+    who = round_.decided_by.get_username() if round_.decided_by else (round_.decided_via or "the run")
+    when = round_.response_validated_at or round_.failed_at or round_.updated_at
+    words = (round_.outcome or round_.status).replace("_", " ")
+    return f"Already decided: {words} by {who} at {when:%H:%M:%S} UTC. Nothing you sent was used."
+
+
+def facts(round_: Round) -> dict[str, Any]:
+    """What every event about a round says of it."""
+    return {
+        "round_id": round_.pk,
+        "kind": round_.kind,
+        "step": round_.step.seq,
+        "operation": f"{round_.server_name}:{round_.operation_name}" if round_.operation_name else "",
+        "shown_digest": round_.shown_digest,
+        "deadline": round_.deadline.isoformat() if round_.deadline else None,
+    }

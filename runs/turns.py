@@ -1,0 +1,117 @@
+"""The life of a turn: its status, its end, and what that means for its run and for the run that waits on it."""
+
+from __future__ import annotations
+
+from django.utils import timezone
+
+from runs import events, lease, round_rows
+from runs.models import UNRESOLVED, Round, Run, Step, ToolCall, Turn
+from runs.round_states import RoundOutcome, RoundStatus
+from runs.run_states import CallPhase, Outcome, TurnStatus, check_turn_transition
+
+OPEN_PHASES = [CallPhase.PREPARED.value, CallPhase.INPUT_REQUIRED.value]
+
+
+def set_status(run: Run, turn: Turn, status: TurnStatus) -> None:
+    """Move the turn on and bring the run's own status in line; a turn that is there already is left alone."""
+    old = TurnStatus(turn.status)
+    if old is status:
+        return
+    check_turn_transition(old, status)
+    turn.status = status.value
+    if status is TurnStatus.RUNNING_TURN and turn.started_at is None:
+        turn.started_at = timezone.now()
+    turn.save(update_fields=["status", "started_at"])
+    sync(run)
+
+
+def current(run: Run) -> Turn | None:
+    """The oldest unfinished turn: the one to advance."""
+    return run.turns.exclude(status=TurnStatus.FINISHED.value).order_by("index").first()
+
+
+def sync(run: Run) -> None:
+    """The run's status is that of its oldest unfinished turn, else of the latest (design section 2)."""
+    turn = current(run) or run.turns.order_by("-index").first()
+    if turn is None:
+        return
+    run.status, run.outcome = turn.status, turn.outcome
+    if turn.outcome is not None:
+        run.output, run.error, run.error_code = turn.output, turn.error, turn.error_code
+    run.save(update_fields=["status", "outcome", "output", "error", "error_code", "updated_at"])
+
+
+def finish(
+    run: Run,
+    turn: Turn,
+    outcome: Outcome,
+    *,
+    output: str | None = None,
+    error: str | None = None,
+    error_code: str | None = None,
+    decider: round_rows.Decider | None = None,
+) -> None:
+    """End a turn once and for all: close what is open in it, write the result, tell the waiting parent.
+
+    The caller holds the run (fence) or takes it away (`lease.revoke`) in the same transaction.
+    """
+    decider = decider or round_rows.Decider(user=None, via=events.WORKER)
+    close_rounds(turn, outcome, decider)
+    _close_steps(turn, outcome, error)
+    turn.status, turn.outcome = TurnStatus.FINISHED.value, outcome.value
+    turn.output, turn.error, turn.error_code = output, error, error_code
+    turn.finished_at = timezone.now()
+    turn.save(update_fields=["status", "outcome", "output", "error", "error_code", "finished_at"])
+    run.outcome = None  # until sync has looked at what remains
+    sync(run)
+    events.record(
+        run,
+        f"run.{outcome.value}",
+        {"turn": turn.index, "output": output, "error": error, "error_code": error_code},
+        turn=turn,
+        actor=decider.user,
+        actor_name=decider.name or decider.via,
+    )
+    _tell_parent(run, turn)
+
+
+def close_rounds(turn: Turn, outcome: Outcome, decider: round_rows.Decider) -> None:
+    """Fail every unresolved round of an ending turn, with one code per cause."""
+    cancelled = outcome is Outcome.CANCELLED
+    for round_ in Round.objects.filter(turn=turn, status__in=UNRESOLVED).select_related("run", "turn", "step"):
+        if round_.status == RoundStatus.DELIVERED:
+            round_.status, round_.resolved_at = RoundStatus.RESOLVED.value, timezone.now()
+            round_rows.save(round_)
+            events.announce_round(round_)
+            continue
+        round_rows.fail(
+            round_,
+            RoundOutcome.CANCELLED if cancelled else RoundOutcome.SUPERSEDED,
+            code="cancelled" if cancelled else "superseded",
+            message="The run was cancelled." if cancelled else "The turn ended while this was open.",
+            decider=decider,
+        )
+
+
+def _close_steps(turn: Turn, outcome: Outcome, error: str | None) -> None:
+    """No step stays open in a finished turn; a call that is in flight keeps the truth: unknown."""
+    now = timezone.now()
+    word = "cancelled" if outcome is Outcome.CANCELLED else "failed"
+    calls = ToolCall.objects.filter(step__turn=turn)
+    calls.filter(phase__in=OPEN_PHASES).update(phase=CallPhase.FAILED.value, allowed=False)
+    calls.filter(phase=CallPhase.SENT.value, raw_result__isnull=True).update(phase=CallPhase.UNKNOWN.value)
+    closing = {"status": word, "result": None, "error": error or f"The turn ended as {outcome.value}."}
+    Step.objects.filter(turn=turn, result__isnull=True).update(result=closing, finished_at=now)
+
+
+def _tell_parent(run: Run, turn: Turn) -> None:
+    """A child run's first turn is what its parent's step waits for."""
+    if turn.index != 0 or run.parent_step_id is None:
+        return
+    status = {Outcome.COMPLETED.value: "done", Outcome.CANCELLED.value: "cancelled"}.get(turn.outcome or "", "failed")
+    Step.objects.filter(pk=run.parent_step_id, result__isnull=True).update(
+        result={"status": status, "result": turn.output, "error": turn.error, "run_id": run.pk},
+        finished_at=timezone.now(),
+    )
+    if run.parent_id is not None:
+        lease.wake(run.parent_id)
