@@ -105,7 +105,7 @@ def refusal(address: str, *, allow_private: bool) -> str | None:
 
 
 def _innermost(address: Address) -> Address:
-    """The IPv4 address inside an IPv6 one (mapped, compatible, 6to4, Teredo, NAT64), else the address itself."""
+    """The IPv4 address inside an IPv6 one (mapped, compatible, 6to4, Teredo, NAT64), else the address."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
     if address.ipv4_mapped is not None:

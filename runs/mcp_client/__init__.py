@@ -1,0 +1,78 @@
+"""MCP servers, over stdio and streamable HTTP, of both protocol generations: values in, values out.
+
+No ORM and no settings in here: a later layer decides who is asked, stores what comes back and picks the next
+leg. `inspect` looks at a server, `perform` drives one leg of one operation on a session of its own.
+"""
+
+from .calls import perform
+from .inspection import InspectionFailed, inspect
+from .mapping import answer_to_wire
+from .values import (
+    ELICITATION_KEY,
+    MAX_RESULT_BYTES,
+    Answer,
+    Binding,
+    Completed,
+    Elicit,
+    Failed,
+    FailureCode,
+    FormRequest,
+    HttpBinding,
+    InputRequired,
+    Inspection,
+    Journal,
+    JournalEvent,
+    OnElicitationComplete,
+    OnSession,
+    Operation,
+    Outcome,
+    Progress,
+    PromptDefinition,
+    Refusal,
+    Request,
+    ResourceDefinition,
+    SessionInfo,
+    StateRefused,
+    StdioBinding,
+    ToolDefinition,
+    UrlRequest,
+    UrlsRequired,
+    identity,
+)
+
+__all__ = [
+    "ELICITATION_KEY",
+    "MAX_RESULT_BYTES",
+    "Answer",
+    "Binding",
+    "Completed",
+    "Elicit",
+    "Failed",
+    "FailureCode",
+    "FormRequest",
+    "HttpBinding",
+    "InputRequired",
+    "Inspection",
+    "InspectionFailed",
+    "Journal",
+    "JournalEvent",
+    "OnElicitationComplete",
+    "OnSession",
+    "Operation",
+    "Outcome",
+    "Progress",
+    "PromptDefinition",
+    "Refusal",
+    "Request",
+    "ResourceDefinition",
+    "SessionInfo",
+    "StateRefused",
+    "StdioBinding",
+    "ToolDefinition",
+    "UrlRequest",
+    "UrlsRequired",
+    "answer_to_wire",
+    "identity",
+    "inspect",
+    "perform",
+]
