@@ -1,7 +1,8 @@
 """The rounds of a run: opening one, answering it, saving a draft, ending it without an answer.
 
-Every function here is one state change with its event and hints and must run inside a transaction; `answer` opens
-its own. What a transition needs is written in `runs.round_states`; who may call is `runs.access`'s business.
+Every function here is one state change with its event and hints and must run inside a transaction; only
+`answer` opens its own. What a transition needs is written in `runs.round_states`, what an answer must look like
+in `runs.round_checks`; who may call is `runs.access`'s business.
 """
 
 from __future__ import annotations
@@ -24,11 +25,10 @@ from runs.errors import (
 )
 from runs.models import Round, Run, Step, Turn
 from runs.redaction import redact
-from runs.requests import APPROVAL_KEY
+from runs.round_checks import check_response, check_responses, checked_shape, outcome_of
 from runs.round_rows import Decider, ended_sentence, ending, facts, fail, lock, save
-from runs.round_states import Replay, RoundKind, RoundOutcome, RoundStatus, check_keys, replay
+from runs.round_states import Replay, RoundKind, RoundOutcome, RoundStatus, replay
 from runs.run_states import Outcome, TurnStatus
-from runs.schema_check import SchemaProblem, validate
 
 ROUND_LIMIT = 10
 """Rounds of one logical operation (contract C42)."""
@@ -56,7 +56,7 @@ def open_round(run: Run, turn: Turn, step: Step, opening: Opening, *, deadline: 
     asked = Round.objects.filter(turn=turn, logical_operation_id=opening.operation_id).count()
     if asked >= ROUND_LIMIT:
         raise ElicitationRoundLimitError(
-            f"The operation asked {asked} times, and {ROUND_LIMIT} is the limit. Look for a loop in the server."
+            f"The operation asked {asked} times; {ROUND_LIMIT} is the limit. Look for a loop in the server."
         )
     now = timezone.now()
     call = getattr(step, "call", None)
@@ -103,45 +103,81 @@ def answer(
     """Decide a round: the one compare-and-set from pending to response_validated (R2, C19).
 
     `responses` carries exactly the round's keys. `shown_digest` is the digest of what the person saw (R12).
-    Raises ManagedInputValidationError (the round stays pending), ManagedInputConflict or StateConflict with who
-    decided what and when, NotFound. An overdue round is failed as timed out and the answer refused (C40).
+    Raises ManagedInputValidationError (the round stays pending), ManagedInputConflict or StateConflict with
+    who decided what and when, NotFound. An overdue round is failed as timed out and the answer refused (C40).
     """
     with transaction.atomic():
-        refused = _answer(round_id, responses, decider, idempotency_key, shown_digest, note)
-    if isinstance(refused, StateConflict):
-        raise refused  # only now: the expiry that it tells of had to be committed
-    return refused
+        settled = try_answer(
+            round_id,
+            responses,
+            decider=decider,
+            idempotency_key=idempotency_key,
+            shown_digest=shown_digest,
+            note=note,
+        )
+    return accepted(settled)
 
 
-def _answer(
+def try_answer(
     round_id: str,
     responses: Mapping[str, Mapping[str, Any]],
+    *,
     decider: Decider,
-    key: str,
-    shown_digest: str | None,
-    note: str,
+    idempotency_key: str,
+    shown_digest: str | None = None,
+    note: str = "",
 ) -> Round | StateConflict:
-    if not key:
-        raise ManagedInputValidationError("An idempotency key is needed; make one for this answer and keep it.")
+    """`answer` for callers that change more in the same transaction, which must be open already.
+
+    A refusal because of the deadline is returned, not raised: the expiry that it tells of has to be
+    committed. Pass the result to `accepted` after the commit. All other refusals raise as in `answer`.
+    """
+    if not idempotency_key:
+        raise ManagedInputValidationError(
+            "An idempotency key is needed; make one for this answer and keep it."
+        )
     round_ = lock(round_id)
-    payload = {name: dict(response) for name, response in responses.items()}
+    payload = checked_shape(responses)
     if round_.responses is not None:
-        return _again(round_, key, payload)
+        return _again(round_, idempotency_key, payload)
+    late = _late(round_, payload, decider)
+    if late is not None:
+        return late
+    if shown_digest is not None and shown_digest != round_.shown_digest:
+        raise StateConflict(
+            "What you were shown is not what is pending now. Reload the card.", details=ending(round_)
+        )
+    check_responses(round_, payload)
+    return _store(round_, payload, decider, idempotency_key, note)
+
+
+def accepted(settled: Round | StateConflict) -> Round:
+    """What `try_answer` or `save_draft` settled, once its transaction is over; raises if it was a refusal."""
+    if isinstance(settled, StateConflict):
+        raise settled
+    return settled
+
+
+def _late(round_: Round, payload: Mapping[str, Any], decider: Decider) -> StateConflict | None:
+    """Whether this comes after the end: raises if the round has ended, expires and refuses an overdue one."""
     if round_.status != RoundStatus.PENDING:
         raise StateConflict(ended_sentence(round_), details=ending(round_))
-    if round_.deadline is not None and timezone.now() >= round_.deadline:
-        _record_late(round_, payload, decider)
-        expire(round_)
-        return StateConflict(ended_sentence(round_), details=ending(round_))
-    if shown_digest is not None and shown_digest != round_.shown_digest:
-        raise StateConflict("What you were shown is not what is pending now. Reload the card.", details=ending(round_))
-    check_responses(round_, payload)
-    return _store(round_, payload, decider, key, note)
+    if round_.deadline is None or timezone.now() < round_.deadline:
+        return None
+    _record_late(round_, payload, decider)
+    expire(round_)
+    return StateConflict(ended_sentence(round_), details=ending(round_))
 
 
-def _again(round_: Round, key: str, payload: Mapping[str, Any]) -> Round:
-    """A second answer: the same one with the same key gets the first receipt, anything else learns who won (R3)."""
-    verdict = replay(round_.response_idempotency_key, round_.responses, key, payload)
+def _again(
+    round_: Round, key: str, payload: Mapping[str, Any], *, stored: Mapping[str, Any] | None = None
+) -> Round:
+    """A second answer: the same with the same key gets the first receipt, another learns who won (R3).
+
+    `stored` is what the payload is compared with, if not all responses.
+    """
+    compared = round_.responses if stored is None else stored
+    verdict = replay(round_.response_idempotency_key, compared, key, payload)
     if verdict is Replay.SAME:
         return round_
     raise ManagedInputConflict(ended_sentence(round_), details=ending(round_))
@@ -174,55 +210,35 @@ def _store(round_: Round, payload: dict[str, Any], decider: Decider, key: str, n
     return round_
 
 
-def outcome_of(round_: Round, payload: Mapping[str, Mapping[str, Any]]) -> RoundOutcome:
-    """How the answered round is called in database, API and page (R31)."""
-    if round_.kind == RoundKind.APPROVAL:
-        content = payload[APPROVAL_KEY].get("content") or {}
-        return RoundOutcome.ALLOWED if content.get("decision") == "allow" else RoundOutcome.DENIED
-    return RoundOutcome.ANSWERED
+def save_draft(
+    round_id: str, key: str, response: Mapping[str, Any], *, decider: Decider
+) -> Round | StateConflict:
+    """Keep one answer of a many-key round until the last one is there (A21). Must run inside a transaction.
 
-
-def check_responses(round_: Round, responses: Mapping[str, Mapping[str, Any]]) -> None:
-    """Exact keys, known actions, valid content (C13-C17); raises ManagedInputValidationError with field errors."""
-    check_keys(round_.requests.keys(), responses.keys())
-    for key, response in responses.items():
-        check_response(round_.requests[key], key, response)
-
-
-def check_response(request: Mapping[str, Any], key: str, response: Mapping[str, Any]) -> None:
-    """One answer against its request."""
-    action, content = response.get("action"), response.get("content")
-    if action not in ("accept", "decline", "cancel"):
-        raise ManagedInputValidationError(f"The action for {key!r} must be accept, decline or cancel.")
-    if action != "accept" or request["mode"] == "url":
-        if content is not None:
-            raise ManagedInputValidationError(f"The answer for {key!r} may carry no content with {action}.")
-        return
-    if not isinstance(content, Mapping):
-        raise ManagedInputValidationError(f"An accepted form needs content for {key!r}.")
-    try:
-        problems = validate(request["requested_schema"], content)
-    except SchemaProblem as problem:
-        raise ManagedInputValidationError(f"The form for {key!r} cannot be checked: {problem}") from problem
-    if problems:
-        fields = [{"key": key, "path": list(error.path), "message": error.message} for error in problems]
-        raise ManagedInputValidationError(
-            f"The answer for {key!r} does not fit its form. Correct the fields named.", details={"fields": fields}
-        )
-
-
-def save_draft(round_id: str, key: str, response: Mapping[str, Any]) -> Round:
-    """Keep one answer of a many-key round until the last one is there (A21). Must run inside a transaction."""
+    The same answer again, after its round was answered by its drafts, returns the round. Raises
+    ManagedInputValidationError (nothing is kept), ManagedInputConflict, StateConflict, NotFound; returns a
+    refusal because of the deadline as `try_answer` does.
+    """
     round_ = lock(round_id)
-    if round_.status != RoundStatus.PENDING:
-        raise StateConflict(ended_sentence(round_), details=ending(round_))
+    payload = checked_shape({key: response})
     if key not in round_.requests:
         raise ManagedInputValidationError(f"This pause has no request {key!r}.")
+    if round_.responses is not None:
+        stored = {key: round_.responses.get(key)}
+        return _again(round_, draft_key(round_id), payload, stored=stored)
+    late = _late(round_, payload, decider)
+    if late is not None:
+        return late
     check_response(round_.requests[key], key, response)
-    round_.drafts = {**round_.drafts, key: dict(response)}
+    round_.drafts = {**round_.drafts, **payload}
     save(round_)
     events.announce_round(round_)
     return round_
+
+
+def draft_key(round_id: str) -> str:
+    """The idempotency key under which a round is answered with its drafts."""
+    return f"drafts:{round_id}"
 
 
 def expire(round_: Round) -> None:
@@ -230,7 +246,13 @@ def expire(round_: Round) -> None:
     if round_.status != RoundStatus.PENDING:
         return
     message = "Nobody answered before the deadline."
-    fail(round_, RoundOutcome.TIMED_OUT, code="timeout", message=message, decider=Decider(user=None, via="deadline"))
+    fail(
+        round_,
+        RoundOutcome.TIMED_OUT,
+        code="timeout",
+        message=message,
+        decider=Decider(user=None, via="deadline"),
+    )
     turns.finish(round_.run, round_.turn, Outcome.TIMED_OUT, error=message, error_code="timeout")
     lease.revoke(round_.run_id)
     lease.wake(round_.run_id)
