@@ -46,9 +46,11 @@ class PolicyQuerySet(models.QuerySet["Policy"]):
         scope = Q(scope=Scope.ACCOUNT.value) | Q(scope=Scope.RUN.value, run=run)
         if run.end_user_id is not None:
             scope |= Q(scope=Scope.USER.value, end_user=run.end_user_id)
-        return self.in_force(now).filter(
-            scope, account=run.account_id, target_server=server, target_tool__in=["", tool]
-        ).select_related("end_user")
+        return (
+            self.in_force(now)
+            .filter(scope, account=run.account_id, target_server=server, target_tool__in=["", tool])
+            .select_related("end_user")
+        )
 
 
 class Policy(models.Model):
@@ -57,20 +59,28 @@ class Policy(models.Model):
     account = models.ForeignKey(Account, on_delete=models.CASCADE, related_name="policies")
     effect = word_field(Effect)
     scope = word_field(Scope)
-    end_user = models.ForeignKey(EndUser, null=True, blank=True, on_delete=models.CASCADE, related_name="policies")
+    end_user = models.ForeignKey(
+        EndUser, null=True, blank=True, on_delete=models.CASCADE, related_name="policies"
+    )
     run = models.ForeignKey(Run, null=True, blank=True, on_delete=models.CASCADE, related_name="remembered")
     target_server = models.CharField(max_length=60)
     target_tool = models.CharField(max_length=200, blank=True)
     condition = models.JSONField(null=True, blank=True)
     condition_digest = models.CharField(max_length=80, blank=True)
-    server = models.ForeignKey(Server, null=True, blank=True, on_delete=models.SET_NULL, related_name="policies")
+    server = models.ForeignKey(
+        Server, null=True, blank=True, on_delete=models.SET_NULL, related_name="policies"
+    )
     pinned_identity = models.CharField(max_length=80, blank=True)
     pinned_tools = models.JSONField(default=dict, blank=True)
     """{tool name: definition digest} as they were when the rule was made; a changed one suspends it (R28)."""
     source = word_field(Source)
     note = models.CharField(max_length=500, blank=True)
     created_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="policies_made"
+        settings.AUTH_USER_MODEL,
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="policies_made",
     )
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField(null=True, blank=True)
@@ -94,15 +104,18 @@ class Policy(models.Model):
             ),
             models.UniqueConstraint(
                 fields=["account", "target_server", "target_tool", "condition_digest", "effect"],
-                condition=Q(scope="account"), name="policy_once_per_account",
+                condition=Q(scope="account"),
+                name="policy_once_per_account",
             ),
             models.UniqueConstraint(
                 fields=["end_user", "target_server", "target_tool", "condition_digest", "effect"],
-                condition=Q(scope="user"), name="policy_once_per_user",
+                condition=Q(scope="user"),
+                name="policy_once_per_user",
             ),
             models.UniqueConstraint(
                 fields=["run", "target_server", "target_tool", "condition_digest", "effect"],
-                condition=Q(scope="run"), name="policy_once_per_run",
+                condition=Q(scope="run"),
+                name="policy_once_per_run",
             ),
             models.CheckConstraint(condition=~Q(target_server=""), name="policy_has_target"),
         ]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -69,7 +70,16 @@ class _Reader:
 
 
 def _boolean(raw: str) -> bool:
-    words = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+    words = {
+        "1": True,
+        "true": True,
+        "yes": True,
+        "on": True,
+        "0": False,
+        "false": False,
+        "no": False,
+        "off": False,
+    }
     if raw.lower() not in words:
         raise ValueError("not a yes/no value")
     return words[raw.lower()]
@@ -136,33 +146,58 @@ def new_salt() -> str:
     return secrets.token_urlsafe(32)
 
 
+def demo_servers(base_dir: Path, data_dir: Path) -> dict[str, dict[str, Any]]:
+    """The two servers that ship with the product, as allow-list entries of a demo installation."""
+
+    def entry(name: str, env: dict[str, str]) -> dict[str, Any]:
+        module = f"m3web.demo_servers.{name}"
+        return {"command": sys.executable, "args": ["-m", module], "cwd": str(base_dir), "env": env}
+
+    state_key = secret_file(data_dir / "shipping_state_key", lambda: secrets.token_hex(32))
+    return {
+        "shipping": entry("shipping", {"M3_SHIPPING_STATE_KEY": state_key}),
+        "desk": entry("desk", {"M3_DESK_DATA": str(data_dir / "desk.json")}),
+    }
+
+
 def load(base_dir: Path, source: Mapping[str, str] | None = None) -> Config:
     """Read the environment (or `source`) once; every mistake is collected in `Config.problems`."""
     read = _Reader(os.environ if source is None else source)
-    data_dir = read.get("M3_DATA_DIR", base_dir / "var", lambda raw: Path(raw).expanduser().resolve(), "a folder")
+    data_dir = read.get(
+        "M3_DATA_DIR", base_dir / "var", lambda raw: Path(raw).expanduser().resolve(), "a folder"
+    )
     demo = read.get("M3_DEMO", False, _boolean, "true or false")
     database = read.get("DATABASE_URL", {}, _database, "sqlite:///path/to/file or postgres://user@host/name")
     if not database:
         database = {"ENGINE": "django.db.backends.sqlite3", "NAME": str(data_dir / "m3web.sqlite3")}
+    stdio_servers = read.get("M3_STDIO_SERVERS", {}, _stdio_servers, "a JSON object, or @file")
+    if demo:
+        stdio_servers = demo_servers(base_dir, data_dir) | stdio_servers
     secret = read.source.get("M3_SECRET_KEY", "").strip()
     if secret and len(secret) < 32:
-        read.problems.append(Problem("M3_SECRET_KEY", "M3_SECRET_KEY is shorter than 32 characters. Use a longer one."))
+        read.problems.append(
+            Problem("M3_SECRET_KEY", "M3_SECRET_KEY is shorter than 32 characters. Use a longer one.")
+        )
         secret = ""
     return Config(
         data_dir=data_dir,
         debug=read.get("M3_DEBUG", False, _boolean, "true or false"),
         demo=demo,
         secret_key=secret or secret_file(data_dir / "secret_key", lambda: secrets.token_urlsafe(48)),
-        allowed_hosts=read.get("M3_ALLOWED_HOSTS", list(LOOPBACK_HOSTS), _words, "host names with commas between"),
+        allowed_hosts=read.get(
+            "M3_ALLOWED_HOSTS", list(LOOPBACK_HOSTS), _words, "host names with commas between"
+        ),
         trusted_origins=read.get("M3_TRUSTED_ORIGINS", [], _words, "origins such as https://m3.example.com"),
         https=read.get("M3_HTTPS", False, _boolean, "true or false"),
         database=database,
-        stdio_servers=read.get("M3_STDIO_SERVERS", {}, _stdio_servers, "a JSON object, or @file"),
+        stdio_servers=stdio_servers,
         allow_private_urls=read.get("M3_ALLOW_PRIVATE_URLS", demo, _boolean, "true or false"),
         lease_seconds=read.get("M3_LEASE_SECONDS", 30.0, _positive, "seconds"),
         sweep_seconds=read.get("M3_SWEEP_SECONDS", 2.0, _positive, "seconds"),
         call_timeout_seconds=read.get("M3_CALL_TIMEOUT_SECONDS", 120.0, _positive, "seconds"),
-        worker_concurrency=read.get("M3_WORKER_CONCURRENCY", 16, lambda raw: int(_positive(raw)), "a whole number"),
+        worker_concurrency=read.get(
+            "M3_WORKER_CONCURRENCY", 16, lambda raw: int(_positive(raw)), "a whole number"
+        ),
         max_body_bytes=read.get("M3_MAX_BODY_BYTES", 1_000_000, lambda raw: int(_positive(raw)), "bytes"),
         log_level=read.get("M3_LOG_LEVEL", "INFO", _log_level, "DEBUG, INFO, WARNING or ERROR"),
         problems=read.problems,

@@ -43,7 +43,10 @@ class BoundedBodyMiddleware:
         if length.isdigit() and int(length) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
             limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
             return error_response(
-                request, PayloadTooLarge(f"The request is larger than {limit:,} bytes. Send less; nothing was stored.")
+                request,
+                PayloadTooLarge(
+                    f"The request is larger than {limit:,} bytes. Send less; nothing was stored."
+                ),
             )
         return self.get_response(request)
 
@@ -61,5 +64,7 @@ class ErrorPageMiddleware:
         if isinstance(exception, M3Error):
             return error_response(request, exception)
         if isinstance(exception, RequestDataTooBig):
-            return error_response(request, PayloadTooLarge("The request is too large. Send less; nothing was stored."))
+            return error_response(
+                request, PayloadTooLarge("The request is too large. Send less; nothing was stored.")
+            )
         return None

@@ -18,7 +18,12 @@ from runs.models import Account, Membership, Role, User
 M = TypeVar("M", bound=models.Model)
 
 _RANK = {Role.VIEWER: 0, Role.OPERATOR: 1, Role.ADMIN: 2}
-_ACCOUNT_PATH = {"tool": "server__account", "turn": "run__account", "step": "run__account", "toolcall": "step__run__account"}
+_ACCOUNT_PATH = {
+    "tool": "server__account",
+    "turn": "run__account",
+    "step": "run__account",
+    "toolcall": "step__run__account",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +40,9 @@ class Actor:
     def require(self, role: Role) -> None:
         """Raise NotAllowed unless the actor's role is at least `role`."""
         if not self.may(role):
-            raise NotAllowed(f"This needs the role {role}; you are {self.role}. Ask an admin of {self.account.name}.")
+            raise NotAllowed(
+                f"This needs the role {role}; you are {self.role}. Ask an admin of {self.account.name}."
+            )
 
     @property
     def can_decide(self) -> bool:
@@ -71,4 +78,6 @@ def get(actor: Actor, queryset: models.QuerySet[M], **lookup: Any) -> M:
     try:
         return visible(actor, queryset).get(**lookup)
     except (queryset.model.DoesNotExist, ValueError, OverflowError, ValidationError) as error:
-        raise NotFound(f"There is no such {queryset.model._meta.verbose_name} in {actor.account.name}.") from error
+        raise NotFound(
+            f"There is no such {queryset.model._meta.verbose_name} in {actor.account.name}."
+        ) from error

@@ -85,13 +85,20 @@ def cancel(run_id: int, *, decider: Decider) -> Run:
     """
     run = _locked(run_id)
     if run.status == TurnStatus.FINISHED:
-        raise StateConflict(f"Run {run.pk} has ended already; there is nothing to cancel.", details={"status": run.status})
+        raise StateConflict(
+            f"Run {run.pk} has ended already; there is nothing to cancel.", details={"status": run.status}
+        )
     for child in run.children.live():
         cancel(child.pk, decider=decider)
     lease.revoke(run.pk)
     for turn in run.turns.exclude(status=TurnStatus.FINISHED.value):
         turns.finish(
-            run, turn, Outcome.CANCELLED, error="The run was cancelled.", error_code="cancelled", decider=decider
+            run,
+            turn,
+            Outcome.CANCELLED,
+            error="The run was cancelled.",
+            error_code="cancelled",
+            decider=decider,
         )
     lease.wake(run.pk)  # a worker that holds a session of this run must hear of it
     return run
@@ -107,7 +114,9 @@ def set_mode(run_id: int, mode: str, *, decider: Decider) -> Run:
     run = _locked(run_id)
     wanted = _mode(mode)
     if run.status == TurnStatus.FINISHED:
-        raise StateConflict(f"Run {run.pk} has ended; its mode no longer matters.", details={"status": run.status})
+        raise StateConflict(
+            f"Run {run.pk} has ended; its mode no longer matters.", details={"status": run.status}
+        )
     before, run.mode = run.mode, wanted.value
     if wanted is not PermissionMode.AUTONOMOUS:
         run.human_input = HumanInput.MANAGED.value
@@ -170,7 +179,9 @@ def _open_turn(run: Run, message: str, *, tools_approve: bool = False, actor: Us
 
 def _locked(run_id: int) -> Run:
     try:
-        return Run.objects.select_for_update(of=("self",)).select_related("agent", "started_by").get(pk=run_id)
+        return (
+            Run.objects.select_for_update(of=("self",)).select_related("agent", "started_by").get(pk=run_id)
+        )
     except Run.DoesNotExist as error:
         raise NotFound("There is no such run.") from error
 
@@ -178,7 +189,9 @@ def _locked(run_id: int) -> Run:
 def _checked_message(message: str) -> str:
     text = message.strip()
     if not text or len(text) > MAX_MESSAGE:
-        raise ModelValidationError(f"A message has between 1 and {MAX_MESSAGE:,} characters; this one has {len(text):,}.")
+        raise ModelValidationError(
+            f"A message has between 1 and {MAX_MESSAGE:,} characters; this one has {len(text):,}."
+        )
     return text
 
 

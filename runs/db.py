@@ -26,7 +26,9 @@ async def write(boundary: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
 
     A caller that is cancelled meanwhile does not undo the boundary: it commits or fails as a whole.
     """
-    return await asyncio.shield(_submit(_writer, partial(_in_transaction, partial(boundary, *args, **kwargs))))
+    return await asyncio.shield(
+        _submit(_writer, partial(_in_transaction, partial(boundary, *args, **kwargs)))
+    )
 
 
 async def read(query: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -30,7 +30,9 @@ def record(
     `run` keeps its other (possibly unsaved) attributes; only its event counters are refreshed.
     """
     Run.objects.filter(pk=run.pk).update(event_seq=F("event_seq") + 1)
-    run.event_seq, run.event_head, run.status = Run.objects.values_list("event_seq", "event_head", "status").get(pk=run.pk)
+    run.event_seq, run.event_head, run.status = Run.objects.values_list(
+        "event_seq", "event_head", "status"
+    ).get(pk=run.pk)
     event = Event(
         account_id=run.account_id,
         run=run,

@@ -57,7 +57,7 @@ def fence(lease: Lease, **fields: Any) -> None:
     Raises LeaseLost if the run was taken over, cancelled or finished by someone else; nothing is written then.
     """
     held = Run.objects.filter(pk=lease.run_id, lease_token=lease.token, lease_owner=lease.owner)
-    if not held.update(lease_until=timezone.now() + ttl(), **fields):
+    if not held.update(**{"lease_until": timezone.now() + ttl(), **fields}):
         raise LeaseLost(f"Run {lease.run_id} is no longer driven by {lease.owner}.")
 
 
@@ -77,7 +77,9 @@ def wake(run_id: int) -> None:
 
 def revoke(run_id: int) -> None:
     """Take the run away from whoever drives it (cancel): their next write raises LeaseLost."""
-    Run.objects.filter(pk=run_id).update(lease_token=F("lease_token") + 1, lease_owner=None, lease_until=LONG_AGO)
+    Run.objects.filter(pk=run_id).update(
+        lease_token=F("lease_token") + 1, lease_owner=None, lease_until=LONG_AGO
+    )
 
 
 def take_over() -> int:

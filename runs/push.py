@@ -77,4 +77,8 @@ async def _group_send(groups: tuple[str, ...], hint: PauseHint | RunHint) -> Non
         try:
             await layer.group_send(group, {"type": "hint", "hint": hint})
         except Exception:
-            log.warning("a hint to %s was not sent; pages will find the change on their next look", group, exc_info=True)
+            log.warning(
+                "a hint to %s was not sent; pages will find the change on their next look",
+                group,
+                exc_info=True,
+            )

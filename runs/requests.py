@@ -67,7 +67,12 @@ def _question(key: str, question: Mapping[str, Any]) -> dict[str, Any]:
     selected: dict[str, Any] = {"type": "array", "items": choices, "uniqueItems": True}
     if not question.get("multiSelect"):
         selected["maxItems"] = 1
-    request = form(key, str(question["question"]), {"selected": selected, "other": {**_TEXT, "minLength": 1}}, ["selected"])
+    request = form(
+        key,
+        str(question["question"]),
+        {"selected": selected, "other": {**_TEXT, "minLength": 1}},
+        ["selected"],
+    )
     # R22: no selection and no text is not an answer.
     request["requested_schema"]["anyOf"] = [
         {"properties": {"selected": {"minItems": 1}}},
@@ -90,5 +95,7 @@ def answers(asked: Sequence[Mapping[str, Any]], responses: Mapping[str, Mapping[
             continue
         labels = [question["options"][index]["label"] for index in content["selected"]]
         other = [content["other"]] if content.get("other") else []
-        given[str(question["question"])] = labels + other if question.get("multiSelect") else (other + labels)[0]
+        given[str(question["question"])] = (
+            labels + other if question.get("multiSelect") else (other + labels)[0]
+        )
     return given

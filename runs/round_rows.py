@@ -46,7 +46,11 @@ def fail(round_: Round, outcome: RoundOutcome, *, code: str, message: str, decid
 def lock(round_id: str) -> Round:
     """The round, locked until the transaction ends (SQLite transactions are exclusive from their start)."""
     try:
-        return Round.objects.select_for_update(of=("self",)).select_related("run", "turn", "step").get(pk=round_id)
+        return (
+            Round.objects.select_for_update(of=("self",))
+            .select_related("run", "turn", "step")
+            .get(pk=round_id)
+        )
     except Round.DoesNotExist as error:
         raise NotFound("There is no such pause.") from error
 

@@ -78,7 +78,9 @@ def finish(
 def close_rounds(turn: Turn, outcome: Outcome, decider: round_rows.Decider) -> None:
     """Fail every unresolved round of an ending turn, with one code per cause."""
     cancelled = outcome is Outcome.CANCELLED
-    for round_ in Round.objects.filter(turn=turn, status__in=UNRESOLVED).select_related("run", "turn", "step"):
+    for round_ in Round.objects.filter(turn=turn, status__in=UNRESOLVED).select_related(
+        "run", "turn", "step"
+    ):
         if round_.status == RoundStatus.DELIVERED:
             round_.status, round_.resolved_at = RoundStatus.RESOLVED.value, timezone.now()
             round_rows.save(round_)
@@ -108,7 +110,9 @@ def _tell_parent(run: Run, turn: Turn) -> None:
     """A child run's first turn is what its parent's step waits for."""
     if turn.index != 0 or run.parent_step_id is None:
         return
-    status = {Outcome.COMPLETED.value: "done", Outcome.CANCELLED.value: "cancelled"}.get(turn.outcome or "", "failed")
+    status = {Outcome.COMPLETED.value: "done", Outcome.CANCELLED.value: "cancelled"}.get(
+        turn.outcome or "", "failed"
+    )
     Step.objects.filter(pk=run.parent_step_id, result__isnull=True).update(
         result={"status": status, "result": turn.output, "error": turn.error, "run_id": run.pk},
         finished_at=timezone.now(),

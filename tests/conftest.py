@@ -28,54 +28,54 @@ def no_engine() -> Iterator[None]:
     engines.use(None)
 
 
-@pytest.fixture()
+@pytest.fixture
 def engine_threads() -> Iterator[None]:
     """For tests that cross `runs.db`: its threads give their connections back before the database goes."""
     yield
     db.close_threads()
 
 
-@pytest.fixture()
+@pytest.fixture
 def account(db: None) -> Account:
     return Account.objects.create(name="Acme", slug="acme")
 
 
-@pytest.fixture()
+@pytest.fixture
 def other_account(db: None) -> Account:
     return Account.objects.create(name="Globex", slug="globex")
 
 
-@pytest.fixture()
+@pytest.fixture
 def alice(account: Account) -> User:
     return person("alice", account, Role.OPERATOR)
 
 
-@pytest.fixture()
+@pytest.fixture
 def bob(account: Account) -> User:
     return person("bob", account, Role.OPERATOR)
 
 
-@pytest.fixture()
+@pytest.fixture
 def ada(account: Account) -> User:
     return person("ada", account, Role.ADMIN)
 
 
-@pytest.fixture()
+@pytest.fixture
 def vera(account: Account) -> User:
     return person("vera", account, Role.VIEWER)
 
 
-@pytest.fixture()
+@pytest.fixture
 def otto(other_account: Account) -> User:
     return person("otto", other_account, Role.OPERATOR)
 
 
-@pytest.fixture()
+@pytest.fixture
 def acting() -> Callable[[User], access.Actor]:
     return access.actor_for
 
 
-@pytest.fixture()
+@pytest.fixture
 def client_for() -> Callable[[User], Client]:
     def signed_in(user: User) -> Client:
         client = Client()
@@ -85,13 +85,13 @@ def client_for() -> Callable[[User], Client]:
     return signed_in
 
 
-@pytest.fixture()
+@pytest.fixture
 def desk(account: Account) -> Server:
     """A server row with two tools; no process stands behind it."""
     server = Server.objects.create(
         account=account, name="desk", transport="stdio", entry="desk", identity="sha256:desk", trusted=True
     )
-    for position, (name, annotations) in enumerate(
+    for position, (name, hints) in enumerate(
         [("send_email", {}), ("get_customer", {"readOnlyHint": True}), ("refund", {"destructiveHint": True})]
     ):
         schema = {"type": "object", "properties": {"to": {"type": "string"}, "amount": {"type": "number"}}}
@@ -100,23 +100,26 @@ def desk(account: Account) -> Server:
             name=name,
             description=f"Does {name}.",
             input_schema=schema,
-            annotations=annotations,
+            annotations=hints,
             digest=digest([name, schema]),
             position=position,
         )
     return server
 
 
-@pytest.fixture()
+@pytest.fixture
 def agent(account: Account, desk: Server) -> Agent:
     agent = Agent.objects.create(
-        account=account, name="Customer success", default_mode="approval", definition={"steps": [{"say": "Hello."}]}
+        account=account,
+        name="Customer success",
+        default_mode="approval",
+        definition={"steps": [{"say": "Hello."}]},
     )
     agent.servers.add(desk)
     return agent
 
 
-@pytest.fixture()
+@pytest.fixture
 def make_run(agent: Agent) -> Callable[..., Run]:
     def make(message: str = "Send the update", **fields: Any) -> Run:
         return create_run(agent, Submission(message=message, human_input=HumanInput.MANAGED, **fields))
@@ -124,19 +127,25 @@ def make_run(agent: Agent) -> Callable[..., Run]:
     return make
 
 
-@pytest.fixture()
+@pytest.fixture
 def make_round(make_run: Callable[..., Run]) -> Callable[..., Round]:
     """A pending round of any kind on a real run, as the worker stores it; `context` overrides facts of the card."""
 
     def make(
-        kind: str = "approval", *, run: Run | None = None, requests: dict[str, Any] | None = None, **context: Any
+        kind: str = "approval",
+        *,
+        run: Run | None = None,
+        requests: dict[str, Any] | None = None,
+        **context: Any,
     ) -> Round:
         run = run or make_run()
         turn = run.turns.get()
         set_status(run, turn, TurnStatus.RUNNING_TURN) if turn.status == TurnStatus.QUEUED else None
         seq = run.steps.count() + 1
         step_kind = {"question": "ask", "plan": "plan"}.get(kind, "call")
-        step = Step.objects.create(run=run, turn=turn, seq=seq, kind=step_kind, path=f"steps.{seq}", params={})
+        step = Step.objects.create(
+            run=run, turn=turn, seq=seq, kind=step_kind, path=f"steps.{seq}", params={}
+        )
         facts = {**_context(kind), **context}
         if step_kind == "call":
             arguments = facts.get("arguments", {})
@@ -177,7 +186,11 @@ def _context(kind: str) -> dict[str, Any]:
         arguments = {"to": "ann@example.com", "subject": "Weekly update", "amount": 20}
         schema = {
             "type": "object",
-            "properties": {"to": {"type": "string"}, "subject": {"type": "string"}, "amount": {"type": "number"}},
+            "properties": {
+                "to": {"type": "string"},
+                "subject": {"type": "string"},
+                "amount": {"type": "number"},
+            },
         }
         return {
             **tool,
@@ -190,7 +203,12 @@ def _context(kind: str) -> dict[str, Any]:
         }
     if kind == "question":
         options = [{"label": "enterprise", "description": "Large orgs"}, {"label": "mid-market"}]
-        question = {"question": "Which segment?", "header": "Segment", "multiSelect": False, "options": options}
+        question = {
+            "question": "Which segment?",
+            "header": "Segment",
+            "multiSelect": False,
+            "options": options,
+        }
         return {"questions": [question], "mode": "approval"}
     if kind == "plan":
         return {"text": "1. Draft\n2. Send", "revision": 0, "feedback": None, "mode": "plan"}
@@ -208,6 +226,15 @@ def _requests(kind: str, facts: dict[str, Any]) -> dict[str, Any]:
         return plan(facts["text"])
     if kind == "outcome":
         return outcome("What became of desk:send_email?")
-    schema = {"type": "object", "properties": {"street": {"type": "string", "minLength": 1}}, "required": ["street"]}
-    request = {"request_key": "shipping_address", "mode": "form", "message": "Where to?", "requested_schema": schema}
+    schema = {
+        "type": "object",
+        "properties": {"street": {"type": "string", "minLength": 1}},
+        "required": ["street"],
+    }
+    request = {
+        "request_key": "shipping_address",
+        "mode": "form",
+        "message": "Where to?",
+        "requested_schema": schema,
+    }
     return {"shipping_address": request}

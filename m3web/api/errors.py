@@ -37,11 +37,15 @@ def handle(exception: Exception, context: Mapping[str, Any]) -> Response | None:
         message = "The request body does not fit. Correct the fields named in details."
         return Response(_envelope(422, "invalid_argument", message, {"fields": exception.detail}), status=422)
     if isinstance(exception, exceptions.ParseError):
-        return Response(_envelope(422, "invalid_json", f"The body is not JSON: {exception.detail}", {}), status=422)
+        return Response(
+            _envelope(422, "invalid_json", f"The body is not JSON: {exception.detail}", {}), status=422
+        )
     if isinstance(exception, exceptions.APIException):
         code = exception.get_codes()
         response = Response(
-            _envelope(exception.status_code, code if isinstance(code, str) else "error", str(exception.detail), {}),
+            _envelope(
+                exception.status_code, code if isinstance(code, str) else "error", str(exception.detail), {}
+            ),
             status=exception.status_code,
         )
         if getattr(exception, "auth_header", None):

@@ -1,7 +1,7 @@
 """The MCP servers that ship with the product, each a real process of its own.
 
 `python -m m3web.demo_servers.shipping` speaks protocol 2026-07-28, `python -m m3web.demo_servers.desk`
-2025-11-25; on stdio, or with `--http PORT` as streamable HTTP on 127.0.0.1. They import nothing of the product.
+2025-11-25; on stdio, or with `--http PORT` as streamable HTTP on 127.0.0.1. Nothing of the product is in them.
 """
 
 from __future__ import annotations

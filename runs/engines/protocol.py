@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import datetime as dt
 from typing import Protocol
 
 
@@ -9,6 +8,3 @@ class Engine(Protocol):
 
     def enqueue(self, run_id: int) -> None:
         """Called inside the transaction that made the run ready, from any thread; atomic with it."""
-
-    def wake_at(self, run_id: int, when: dt.datetime) -> None:
-        """Hint that the run sleeps until `when`; the sweep is the slow way."""

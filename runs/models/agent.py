@@ -48,11 +48,15 @@ class Task(models.Model):
     name = models.CharField(max_length=120, blank=True)
     instructions = models.TextField()
     default_mode = word_field(PermissionMode, null=True)
-    end_user = models.ForeignKey(EndUser, null=True, blank=True, on_delete=models.SET_NULL, related_name="tasks")
+    end_user = models.ForeignKey(
+        EndUser, null=True, blank=True, on_delete=models.SET_NULL, related_name="tasks"
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
-        constraints: ClassVar[list[models.BaseConstraint]] = [one_of("task", "default_mode", PermissionMode, null=True)]
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            one_of("task", "default_mode", PermissionMode, null=True)
+        ]
 
     def __str__(self) -> str:
         return self.name or self.instructions[:60]

@@ -8,7 +8,9 @@ from enum import StrEnum
 from django.db import models
 
 
-def word_field(words: type[StrEnum], *, null: bool = False, default: StrEnum | None = None) -> models.CharField[str, str]:
+def word_field(
+    words: type[StrEnum], *, null: bool = False, default: StrEnum | None = None
+) -> models.CharField[str, str]:
     """A CharField that holds one member of `words`; pair it with `one_of` for the constraint."""
     options = [(word.value, word.value.replace("_", " ")) for word in words]
     if default is not None:

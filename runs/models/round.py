@@ -115,26 +115,34 @@ class Round(models.Model):
                 fields=["turn", "logical_operation_id", "round_index"], name="round_index_once_per_operation"
             ),
             models.UniqueConstraint(
-                fields=["turn", "logical_operation_id"], condition=Q(status="pending"), name="round_one_open_per_operation"
+                fields=["turn", "logical_operation_id"],
+                condition=Q(status="pending"),
+                name="round_one_open_per_operation",
             ),
-            models.CheckConstraint(condition=Q(round_index__lt=F("round_limit")), name="round_index_below_limit"),
+            models.CheckConstraint(
+                condition=Q(round_index__lt=F("round_limit")), name="round_index_below_limit"
+            ),
             models.CheckConstraint(
                 condition=Q(status="failed", failure_code__isnull=False)
                 | ~Q(status="failed") & Q(failure_code__isnull=True),
                 name="round_failed_has_code",
             ),
             models.CheckConstraint(
-                condition=Q(status="pending", outcome__isnull=True) | ~Q(status="pending") & Q(outcome__isnull=False),
+                condition=Q(status="pending", outcome__isnull=True)
+                | ~Q(status="pending") & Q(outcome__isnull=False),
                 name="round_ended_has_outcome",
             ),
             models.CheckConstraint(
-                condition=Q(status__in=["pending", "failed"]) | Q(responses__isnull=False), name="round_answered_has_responses"
+                condition=Q(status__in=["pending", "failed"]) | Q(responses__isnull=False),
+                name="round_answered_has_responses",
             ),
         ]
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=["account", "created_at"], condition=Q(status="pending"), name="round_inbox"),
             models.Index(
-                fields=["deadline"], condition=Q(status="pending", deadline__isnull=False), name="round_deadlines"
+                fields=["deadline"],
+                condition=Q(status="pending", deadline__isnull=False),
+                name="round_deadlines",
             ),
             models.Index(fields=["run", "status"], name="round_of_run"),
         ]

@@ -45,17 +45,27 @@ class Run(models.Model):
     agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="runs")
     task = models.ForeignKey(Task, null=True, blank=True, on_delete=models.SET_NULL, related_name="runs")
     message = models.TextField()
-    end_user = models.ForeignKey(EndUser, null=True, blank=True, on_delete=models.PROTECT, related_name="runs")
+    end_user = models.ForeignKey(
+        EndUser, null=True, blank=True, on_delete=models.PROTECT, related_name="runs"
+    )
     mode = word_field(PermissionMode, default=PermissionMode.AUTONOMOUS)
     human_input = word_field(HumanInput, default=HumanInput.FAIL)
     tools = models.JSONField(null=True, blank=True)
     """Selection of the caller: list of "server" or "server:tool"; null means everything the agent has."""
     plan_approved = models.BooleanField(default=False)
     metadata = models.JSONField(default=dict, blank=True)
-    parent = models.ForeignKey("self", null=True, blank=True, on_delete=models.CASCADE, related_name="children")
-    parent_step = models.OneToOneField("Step", null=True, blank=True, on_delete=models.SET_NULL, related_name="child_run")
+    parent = models.ForeignKey(
+        "self", null=True, blank=True, on_delete=models.CASCADE, related_name="children"
+    )
+    parent_step = models.OneToOneField(
+        "Step", null=True, blank=True, on_delete=models.SET_NULL, related_name="child_run"
+    )
     started_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="runs_started"
+        settings.AUTH_USER_MODEL,
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="runs_started",
     )
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
@@ -87,7 +97,8 @@ class Run(models.Model):
             one_of("run", "status", TurnStatus),
             one_of("run", "outcome", Outcome, null=True),
             models.CheckConstraint(
-                condition=Q(status="finished", outcome__isnull=False) | ~Q(status="finished") & Q(outcome__isnull=True),
+                condition=Q(status="finished", outcome__isnull=False)
+                | ~Q(status="finished") & Q(outcome__isnull=True),
                 name="run_finished_has_outcome",
             ),
             models.CheckConstraint(condition=Q(seen_seq__lte=F("wake_seq")), name="run_seen_not_ahead"),
@@ -207,7 +218,9 @@ class ToolCall(models.Model):
     class Meta:
         constraints: ClassVar[list[models.BaseConstraint]] = [
             one_of("call", "phase", CallPhase),
-            models.CheckConstraint(condition=Q(operation__in=["tool", "prompt", "resource"]), name="call_operation_known"),
+            models.CheckConstraint(
+                condition=Q(operation__in=["tool", "prompt", "resource"]), name="call_operation_known"
+            ),
         ]
 
     def __str__(self) -> str:

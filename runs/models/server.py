@@ -13,7 +13,9 @@ from runs.models.account import Account
 from runs.models.base import one_of, word_field
 from runs.risk import Risk
 
-server_name = RegexValidator(r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,59}$", "Use letters, digits, dot, dash or underscore; no colon.")
+server_name = RegexValidator(
+    r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,59}$", "Use letters, digits, dot, dash or underscore; no colon."
+)
 
 
 class Transport(StrEnum):

@@ -1,0 +1,71 @@
+"""A demo installation: three people, two servers, three agents, and one run for every kind of pause.
+
+Only `seed()` writes, only in demo mode, and only what is missing; passwords are random per installation.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from pathlib import Path
+
+from django.conf import settings
+from django.db import transaction
+
+from m3web.config import secret_file
+from m3web.demo.playbooks import AGENTS, FIRST_RUNS
+from runs import control
+from runs.binding import identity_of
+from runs.models import Account, Agent, Membership, Role, Server, Transport, User
+from runs.run_states import HumanInput
+
+PEOPLE = [("alice", Role.OPERATOR), ("bob", Role.OPERATOR), ("ada", Role.ADMIN), ("vera", Role.VIEWER)]
+
+
+def password_file() -> Path:
+    return Path(settings.M3.data_dir) / "demo_logins.json"
+
+
+def logins() -> list[tuple[str, str, str]]:
+    """(user name, role, password) of every demo login; the file is made on first use, readable by its owner only."""
+    text = secret_file(
+        password_file(), lambda: json.dumps({name: secrets.token_urlsafe(9) for name, _ in PEOPLE})
+    )
+    passwords = json.loads(text)
+    return [(name, role.value, passwords[name]) for name, role in PEOPLE]
+
+
+@transaction.atomic
+def seed() -> None:
+    """Fill an empty demo installation; one that was filled before is left as people have changed it."""
+    if Account.objects.filter(slug="demo").exists():
+        return
+    account = Account.objects.create(name="Northwind", slug="demo")
+    for name, role, password in logins():
+        user = User.objects.create_user(username=name, password=password)
+        Membership.objects.create(account=account, user=user, role=role)
+    servers = {name: _server(account, name) for name in ("shipping", "desk")}
+    for spec in AGENTS:
+        agent = Agent.objects.create(
+            account=account,
+            name=spec.name,
+            instructions=spec.instructions,
+            default_mode=spec.mode.value,
+            definition=dict(spec.playbook),
+        )
+        agent.servers.set([servers[name] for name in spec.servers])
+    for agent_name, message, mode in FIRST_RUNS:
+        agent = Agent.objects.get(account=account, name=agent_name)
+        control.create_run(
+            agent,
+            control.Submission(
+                message=message, mode=mode, human_input=HumanInput.MANAGED, user_id="cust_123"
+            ),
+        )
+
+
+def _server(account: Account, name: str) -> Server:
+    server = Server(account=account, name=name, transport=Transport.STDIO.value, entry=name, trusted=True)
+    server.identity = identity_of(server)
+    server.save()
+    return server

@@ -1,0 +1,216 @@
+"""What admins do with agents. A wrong playbook is refused when saved, with the place of every mistake."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from django.db import transaction
+
+from runs.access import Actor, get, visible
+from runs.durations import parse_timeout
+from runs.errors import ModelValidationError
+from runs.harnesses import get_harness
+from runs.models import Agent, Role, Server, Tool
+from runs.run_states import PermissionMode
+
+MAX_DEFINITION = 200_000
+"""Characters of a definition's JSON text."""
+
+MAX_INSTRUCTIONS = 50_000
+MAX_MISTAKES = 50
+"""Mistakes that one refusal lists; the rest are counted."""
+
+LOCAL = "local"
+"""The server name of the built-in tools; every agent has them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentValues:
+    """An agent as a form or an API call describes it; `definition` is JSON text as typed."""
+
+    name: str
+    definition: str
+    instructions: str = ""
+    harness: str = "playbook"
+    servers: Sequence[int] = ()
+    default_mode: str = PermissionMode.AUTONOMOUS.value
+    elicitation_timeout: str | None = None
+    enabled: bool = True
+
+
+@transaction.atomic
+def save(actor: Actor, agent: Agent | None, values: AgentValues) -> Agent:
+    """Create (`agent` None) or change an agent; turns that run already keep the definition they froze.
+
+    Raises NotAllowed, and ModelValidationError whose `details["fields"]` name each mistake as
+    {"path": [field], "message": sentence}.
+    """
+    actor.require(Role.ADMIN)
+    row = agent if agent is not None else Agent(account=actor.account)
+    servers = _checked_servers(actor, values.servers)
+    row.name = _checked_name(actor, agent, values.name)
+    row.instructions = _checked_instructions(values.instructions)
+    row.harness = values.harness
+    row.definition = _checked_definition(values, servers)
+    row.default_mode = _checked_mode(values.default_mode)
+    row.elicitation_timeout = _checked_timeout(values.elicitation_timeout)
+    row.enabled = values.enabled
+    row.save()
+    row.servers.set(servers)
+    return row
+
+
+def parse_definition(text: str) -> dict[str, Any]:
+    """The JSON object in `text`.
+
+    Raises ModelValidationError that says line and column of a syntax error, or what else keeps the text from
+    being a definition (a repeated key, NaN, another type than an object, too long).
+    """
+    if len(text) > MAX_DEFINITION:
+        _refuse("definition", [f"The definition is longer than {MAX_DEFINITION:,} characters."])
+    try:
+        value = json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        _refuse("definition", [f"Line {error.lineno}, column {error.colno}: {error.msg}."])
+    except (ValueError, RecursionError) as error:
+        reason = "It is nested too deep." if isinstance(error, RecursionError) else str(error)
+        _refuse("definition", [reason])
+    if not isinstance(value, dict):
+        _refuse("definition", ['The definition must be a JSON object such as {"steps": [...]}.'])
+    return dict(value)
+
+
+def unknown_targets(
+    definition: Mapping[str, Any], targets: frozenset[str], servers: Sequence[Server]
+) -> list[str]:
+    """Sentences, each with its place in the definition, about targets that the agent cannot reach.
+
+    A server that was never listed gets the benefit of the doubt: its tools are not known yet. So do prompts
+    and resources, which are not stored.
+    """
+    offered = _offered(servers)
+    sentences = []
+    for path, target in _places(definition):
+        name, _, tool = target.partition(":")
+        if target not in targets or name == LOCAL:
+            continue
+        if name not in offered:
+            sentences.append(f"{path}: the agent lacks the server {name}. Choose it, or add it first.")
+            continue
+        tools = offered[name]
+        if path.endswith(".call") and tools is not None and tool not in tools:
+            sentences.append(f"{path}: the server {name} has no tool {tool}. {_hint(tools)}")
+    return sentences
+
+
+def _places(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Where a call, prompt or read names its target; arguments are data and hold none."""
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _places(item, f"{path}[{index}]")
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            inner = f"{path}.{key}" if path else key
+            if key in ("call", "prompt", "read") and isinstance(item, str):
+                yield inner, item
+            elif key != "args":
+                yield from _places(item, inner)
+
+
+def _checked_definition(values: AgentValues, servers: Sequence[Server]) -> dict[str, Any]:
+    definition = parse_definition(values.definition)
+    harness = get_harness(values.harness)
+    mistakes = list(harness.validate(definition))
+    if not mistakes:
+        mistakes = unknown_targets(definition, harness.targets(definition), servers)
+    if mistakes:
+        _refuse("definition", mistakes)
+    return definition
+
+
+def _offered(servers: Sequence[Server]) -> dict[str, frozenset[str] | None]:
+    """{server name: its tools, or None if it was never listed}."""
+    tools = Tool.objects.filter(server__in=servers, present=True).values_list("server", "name")
+    names: dict[int, set[str]] = {server.pk: set() for server in servers}
+    for server_id, name in tools:
+        names[server_id].add(name)
+    return {one.name: frozenset(names[one.pk]) if one.listed_at or names[one.pk] else None for one in servers}
+
+
+def _hint(names: Collection[str]) -> str:
+    if not names:
+        return "It lists none at all."
+    some = ", ".join(sorted(names)[:8])
+    return f"It lists: {some}{', …' if len(names) > 8 else ''}."
+
+
+def _checked_servers(actor: Actor, ids: Sequence[int]) -> list[Server]:
+    found = list(visible(actor, Server.objects.filter(pk__in=ids)))
+    if len(found) != len(set(ids)):
+        _refuse("servers", ["One of the chosen servers is not there any more. Choose again."])
+    return found
+
+
+def _checked_name(actor: Actor, agent: Agent | None, name: str) -> str:
+    text = name.strip()
+    if not text or len(text) > 120:
+        _refuse("name", ["A name has between 1 and 120 characters."])
+    taken = visible(actor, Agent.objects.filter(name=text))
+    if (taken.exclude(pk=agent.pk) if agent else taken).exists():
+        _refuse("name", [f"There is an agent named {text} already."])
+    return text
+
+
+def _checked_instructions(text: str) -> str:
+    if len(text) > MAX_INSTRUCTIONS:
+        _refuse("instructions", [f"Instructions have at most {MAX_INSTRUCTIONS:,} characters."])
+    return text
+
+
+def _checked_mode(mode: str) -> str:
+    if mode not in list(PermissionMode):
+        _refuse("default_mode", ["The mode is one of autonomous, approval, plan."])
+    return mode
+
+
+def _checked_timeout(text: str | None) -> str | None:
+    """A17; empty means: the account's default."""
+    if text is None or not text.strip():
+        return None
+    try:
+        parse_timeout(text.strip())
+    except ModelValidationError as error:
+        _refuse("elicitation_timeout", [error.message])
+    return text.strip()
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """JSON lets a repeated key silently win; in a playbook that is a step somebody believes in."""
+    seen: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in seen:
+            raise ValueError(f"The key {key[:60]!r} stands twice in one object.")
+        seen[key] = value
+    return seen
+
+
+def _no_constant(word: str) -> NoReturn:
+    raise ValueError(f"{word} is not a JSON number.")
+
+
+def _refuse(field: str, messages: Sequence[str]) -> NoReturn:
+    shown = list(messages[:MAX_MISTAKES])
+    if len(messages) > MAX_MISTAKES:
+        shown.append(f"… and {len(messages) - MAX_MISTAKES} more.")
+    raise ModelValidationError(
+        shown[0] if len(shown) == 1 else f"{len(messages)} mistakes. Correct them and save again.",
+        details={"fields": [{"path": [field], "message": message} for message in shown]},
+    )
+
+
+def agent_of(actor: Actor, agent_id: int) -> Agent:
+    """One agent of the actor's account. Raises NotFound."""
+    return get(actor, Agent.objects.prefetch_related("servers"), pk=agent_id)

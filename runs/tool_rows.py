@@ -1,0 +1,76 @@
+"""The rows of a server's tools, brought in line with what the server lists now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from django.utils import timezone
+
+from runs.mcp_client import ToolDefinition
+from runs.models import Server, Tool
+
+MAX_NAME = 200
+"""Characters of a tool name that a row can hold."""
+
+_LISTED = [
+    "title",
+    "description",
+    "input_schema",
+    "output_schema",
+    "annotations",
+    "digest",
+    "position",
+    "present",
+    "changed_at",
+]
+"""What a listing may overwrite: everything but the words of an admin."""
+
+
+def store_tools(server: Server, definitions: Sequence[ToolDefinition]) -> list[str]:
+    """Insert, update or mark as gone; returns sentences about definitions that could not be kept.
+
+    An admin's risk survives every change. `changed_at` moves when a known tool's digest does (R28). One
+    statement writes all rows, so five hundred tools cost as little as five.
+    """
+    known = {name: (digest, changed_at) for name, digest, changed_at in _known(server)}
+    now = timezone.now()
+    kept = {one.name: one for one in definitions if len(one.name) <= MAX_NAME}
+    rows = [_row(server, one, position, known, now) for position, one in enumerate(kept.values())]
+    Tool.objects.bulk_create(
+        rows, update_conflicts=True, unique_fields=["server", "name"], update_fields=_LISTED
+    )
+    gone = known.keys() - kept.keys()
+    Tool.objects.filter(server=server, name__in=gone, present=True).update(present=False, changed_at=now)
+    return [
+        f"The tool “{one.name[:60]}…” was left out: its name is longer than {MAX_NAME} characters."
+        for one in definitions
+        if len(one.name) > MAX_NAME
+    ]
+
+
+def _known(server: Server) -> list[tuple[str, str, datetime | None]]:
+    return list(Tool.objects.filter(server=server).values_list("name", "digest", "changed_at"))
+
+
+def _row(
+    server: Server,
+    definition: ToolDefinition,
+    position: int,
+    known: Mapping[str, tuple[str, datetime | None]],
+    now: datetime,
+) -> Tool:
+    before, changed_at = known.get(definition.name, (definition.digest, None))
+    return Tool(
+        server=server,
+        name=definition.name,
+        title=(definition.title or "")[:MAX_NAME],
+        description=definition.description,
+        input_schema=dict(definition.input_schema),
+        output_schema=dict(definition.output_schema) if definition.output_schema is not None else None,
+        annotations=dict(definition.annotations),
+        digest=definition.digest,
+        position=position,
+        present=True,
+        changed_at=changed_at if before == definition.digest else now,
+    )

@@ -1,0 +1,171 @@
+"""`advance`: one coroutine that drives one run until it parks, or ends (design sections 5 and 6).
+
+Whatever calls it (an engine, a test) only needs to do so at least once for every wake; the claim sorts out who works.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import datetime as dt
+import logging
+from collections.abc import AsyncIterator
+
+from django.db import OperationalError
+from django.utils import timezone
+
+from runs import db, lease
+from runs.errors import LeaseLost
+from runs.gate import Gate
+from runs.harnesses import get_harness
+from runs.lease import Lease
+from runs.models import Round, Step
+from runs.round_states import RoundStatus
+from runs.worker import journal
+from runs.worker.calls import CallDriver, Held
+from runs.worker.view import View, load
+
+log = logging.getLogger(__name__)
+
+
+async def advance(
+    run_id: int,
+    *,
+    owner: str,
+    gate: Gate,
+    signal: asyncio.Event | None = None,
+    legs: asyncio.Semaphore | None = None,
+) -> dt.datetime | None:
+    """Drive the run as far as it goes. Returns when it wants to be woken if it parked for a sleep.
+
+    `signal` is set by the engine when something about a run that is being driven has changed; `legs` bounds the
+    work on servers of all runs of this process together.
+    """
+    signal = signal or asyncio.Event()
+    legs = legs or asyncio.Semaphore(8)
+    while True:
+        held = await db.write(lease.claim, run_id, owner)
+        if held is None:
+            return None
+        driver = _Driver(Held(held, gate, legs), signal)
+        try:
+            newer_wake = await driver.drive()
+        except LeaseLost:
+            log.info("run %s was taken away while it was being driven", run_id)
+            newer_wake = True
+        except OperationalError:
+            raise  # the database's trouble, not the run's: the lease runs out and the sweep tries again
+        except Exception as error:
+            log.exception("run %s ends because of a defect", run_id)
+            await db.write(journal.fail_current_turn, held, type(error).__name__)
+            newer_wake = True
+        if not newer_wake:
+            return driver.sleeps_until
+
+
+class _Driver:
+    def __init__(self, held: Held, signal: asyncio.Event) -> None:
+        self.held, self.lease, self.signal = held, held.lease, signal
+        self.tasks: dict[int, asyncio.Task[None]] = {}
+        self.sleeps_until: dt.datetime | None = None
+
+    async def drive(self) -> bool:
+        """Pass after pass over the journal. True if a newer wake came while the run was being given back."""
+        try:
+            async with self._renewing():
+                while True:
+                    parked = await self._pass()
+                    if parked is not None:
+                        return parked
+        finally:
+            await self._stop_calls()
+
+    async def _pass(self) -> bool | None:
+        self.signal.clear()
+        view = await db.read(load, self.lease)
+        if view.turn is None:
+            return await db.write(journal.park, self.lease, view.run.wake_seq, None)
+        self._hand_over_answers(view)
+        if await self._settle(view):
+            return None
+        self._start_calls(view)
+        if self.tasks:
+            await self._wait()
+            return None
+        proposals = get_harness(view.turn.harness).next_steps(view.journal)
+        if proposals:
+            await db.write(journal.apply, self.lease, view.turn, proposals)
+            return None
+        self.sleeps_until = min((_until(step) for step in view.sleeping()), default=None)
+        return await db.write(journal.park, self.lease, view.run.wake_seq, self.sleeps_until)
+
+    def _hand_over_answers(self, view: View) -> None:
+        """Answers to prompts whose sessions are open here go straight to the waiting calls."""
+        for round_ in view.rounds:
+            answered = self.held.waiting.get(round_.pk)
+            if answered and not answered.done() and round_.status == RoundStatus.RESPONSE_VALIDATED:
+                answered.set_result(round_.responses or {})
+
+    async def _settle(self, view: View) -> bool:
+        """Close steps whose answer or time has come; True if anything was closed."""
+        answered = view.answered()
+        rested = [step for step in view.sleeping() if _until(step) <= timezone.now()]
+        if answered:
+            await db.write(journal.settle_answers, self.lease, answered)
+        if rested:
+            await db.write(journal.wake_sleepers, self.lease, rested)
+        return bool(answered or rested)
+
+    def _start_calls(self, view: View) -> None:
+        for step in view.open_calls():
+            if step.pk not in self.tasks:
+                driver = CallDriver(self.held, step.pk)
+                self.tasks[step.pk] = asyncio.create_task(
+                    driver.drive(), name=f"run {self.lease.run_id} step {step.seq}"
+                )
+
+    async def _wait(self) -> None:
+        """Until a call ends or parks, or something about the run changed. A call's error ends the pass."""
+        changed = asyncio.create_task(self.signal.wait())
+        try:
+            await asyncio.wait({changed, *self.tasks.values()}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            changed.cancel()
+        for step_id, task in list(self.tasks.items()):
+            if task.done():
+                del self.tasks[step_id]
+                task.result()
+
+    async def _stop_calls(self) -> None:
+        """Cancel what is under way; the protocol's cancellation goes out, sessions and children are closed."""
+        for task in self.tasks.values():
+            task.cancel()
+        await asyncio.gather(*self.tasks.values(), return_exceptions=True)
+
+    @contextlib.asynccontextmanager
+    async def _renewing(self) -> AsyncIterator[None]:
+        """Renew the run's and its held rounds' leases every third of their time; a lost lease ends the driving."""
+        renewal = asyncio.create_task(self._renew())
+        try:
+            yield
+        finally:
+            renewal.cancel()
+            await asyncio.gather(renewal, return_exceptions=True)
+
+    async def _renew(self) -> None:
+        while True:
+            await asyncio.sleep(lease.ttl().total_seconds() / 3)
+            # Also the slow way to hear of answers whose signal was lost, and of a lease that is.
+            self.signal.set()
+            with contextlib.suppress(LeaseLost):
+                await db.write(_renew_leases, self.lease, list(self.held.waiting))
+
+
+def _renew_leases(held: Lease, round_ids: list[str]) -> None:
+    lease.fence(held)
+    if round_ids:
+        Round.objects.filter(pk__in=round_ids).update(lease_expires_at=timezone.now() + lease.ttl())
+
+
+def _until(step: Step) -> dt.datetime:
+    return dt.datetime.fromisoformat(step.params["until"])

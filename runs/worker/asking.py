@@ -1,0 +1,184 @@
+"""Opening the pauses of a run and reading their answers. All of it runs inside the worker's fenced boundary."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.utils import timezone
+
+from runs import events, requests, round_rows, rounds, turns
+from runs.canonical import digest
+from runs.durations import parse_timeout
+from runs.lease import Lease
+from runs.models import Round, Run, Step, Tool, ToolCall, Turn
+from runs.round_states import RoundKind, RoundStatus
+from runs.rounds import Opening
+from runs.run_states import CallPhase, HumanInput, Outcome
+from runs.steps import ProposePlan
+
+NOBODY = "The run needs a person, and it was started with human input off. Start it with human input on."
+
+
+def may_ask(run: Run, turn: Turn) -> bool:
+    """Whether people may be asked; if not, the turn ends here with human_input_required (design section 2)."""
+    if run.human_input == HumanInput.MANAGED:
+        return True
+    turns.finish(run, turn, Outcome.FAILED, error=NOBODY, error_code="human_input_required")
+    return False
+
+
+def question(run: Run, turn: Turn, step: Step, asked: Sequence[Mapping[str, Any]]) -> None:
+    opening = Opening(
+        kind=RoundKind.QUESTION,
+        operation_id=f"question:{step.seq}",
+        requests=requests.questions(asked),
+        context={"questions": list(asked), "mode": run.mode},
+    )
+    rounds.open_round(run, turn, step, opening, deadline=deadline(run))
+
+
+def plan(run: Run, turn: Turn, step: Step, proposal: ProposePlan) -> None:
+    context = {
+        "text": proposal.text,
+        "revision": proposal.revision,
+        "feedback": proposal.feedback,
+        "mode": run.mode,
+    }
+    opening = Opening(
+        kind=RoundKind.PLAN,
+        operation_id=f"plan:{step.seq}",
+        requests=requests.plan(proposal.text),
+        context=context,
+        shown_digest=digest(proposal.text),
+    )
+    rounds.open_round(run, turn, step, opening, deadline=deadline(run))
+
+
+def approval(run: Run, turn: Turn, step: Step, call: ToolCall) -> None:
+    tool = _tool(call)
+    context = {
+        **_operation(run, call),
+        "title": tool.title if tool else "",
+        "description": tool.description if tool else "",
+        "arguments": call.arguments,
+        "input_schema": tool.input_schema if tool else {},
+        "verdict": call.verdict,
+        "last_allowed": _last_executed(run, call),
+    }
+    opening = Opening(
+        kind=RoundKind.APPROVAL,
+        operation_id=f"approval:{step.seq}",
+        requests=requests.approval(f"Allow {call.full_name}?"),
+        context=context,
+        shown_digest=digest(call.arguments),
+    )
+    rounds.open_round(run, turn, step, opening, deadline=deadline(run))
+
+
+def elicitation(
+    run: Run,
+    turn: Turn,
+    step: Step,
+    asked: Mapping[str, Mapping[str, Any]],
+    *,
+    request_state: str | None = None,
+    held_by: Lease | None = None,
+) -> Round:
+    """A server asks. `held_by` is the lease of the worker whose live session waits for the answer."""
+    opening = Opening(
+        kind=RoundKind.ELICITATION,
+        operation_id=f"call:{step.seq}",
+        requests=asked,
+        context=_operation(run, step.call),
+        request_state=request_state,
+        held_by=held_by,
+    )
+    return rounds.open_round(run, turn, step, opening, deadline=deadline(run))
+
+
+def outcome(run: Run, turn: Turn, step: Step, call: ToolCall, reason: str) -> None:
+    """A started call has no known result: a person says what became of it; nothing is repeated silently."""
+    opening = Opening(
+        kind=RoundKind.OUTCOME,
+        operation_id=f"outcome:{step.seq}",
+        requests=requests.outcome(f"What became of {call.full_name}?"),
+        context={**_operation(run, call), "arguments": call.arguments, "reason": reason},
+        shown_digest=digest(call.arguments),
+    )
+    rounds.open_round(run, turn, step, opening, deadline=deadline(run))
+
+
+def deadline(run: Run) -> dt.datetime | None:
+    """Absolute end of a person's time: the agent's setting, else the account's, else for ever (A17)."""
+    span = parse_timeout(run.agent.elicitation_timeout or run.account.elicitation_timeout or None)
+    return timezone.now() + span if span else None
+
+
+def start_delivery(round_: Round) -> None:
+    """The answer is about to leave for whoever asked."""
+    round_.status = RoundStatus.DELIVERY_STARTED.value
+    round_.delivery_attempts += 1
+    round_.delivery_started_at = timezone.now()
+    round_rows.save(round_)
+    events.announce_round(round_)
+
+
+def resolve(round_: Round) -> None:
+    """The asker has the answer and went on with it."""
+    now = timezone.now()
+    round_.status = RoundStatus.RESOLVED.value
+    round_.held = False
+    round_.delivered_at = round_.delivered_at or now
+    round_.resolved_at = now
+    round_rows.save(round_)
+    events.announce_round(round_)
+
+
+def deliver(round_: Round) -> None:
+    """Hand an answer to ourselves: our own gates and questions have no wire in between."""
+    if round_.status == RoundStatus.RESPONSE_VALIDATED:
+        round_.delivery_attempts += 1
+        round_.delivery_started_at = timezone.now()
+    resolve(round_)
+
+
+def answer_value(round_: Round) -> dict[str, Any]:
+    """What a question's or plan's step is worth to later steps."""
+    responses: dict[str, Any] = round_.responses or {}
+    if round_.kind == RoundKind.QUESTION:
+        given = requests.answers(round_.context["questions"], responses)
+        declined = not any(response["action"] == "accept" for response in responses.values())
+        return {"status": "declined" if declined else "done", "answers": given}
+    response = responses[requests.PLAN_KEY]
+    content = response.get("content") or {}
+    approved = content.get("decision") == "approve"
+    return {"status": "approved" if approved else "revise", "text": content.get("text")}
+
+
+def _operation(run: Run, call: ToolCall) -> dict[str, Any]:
+    address = call.server.address if call.server else ""
+    return {"tool": call.full_name, "server_address": address, "mode": run.mode}
+
+
+def _tool(call: ToolCall) -> Tool | None:
+    if call.server_id is None or call.operation != "tool":
+        return None
+    return Tool.objects.filter(server=call.server_id, name=call.name).first()
+
+
+def _last_executed(run: Run, call: ToolCall) -> Any:
+    """Arguments of the last call of this tool that ran in the account, to mark what is different now."""
+    return (
+        ToolCall.objects.filter(
+            step__run__account=run.account_id,
+            server_name=call.server_name,
+            name=call.name,
+            operation=call.operation,
+            phase=CallPhase.DONE.value,
+        )
+        .order_by("-sent_at")
+        .values_list("executed", flat=True)
+        .first()
+    )

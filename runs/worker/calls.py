@@ -1,0 +1,287 @@
+"""Driving one operation: gate, send, hold a live session while a person thinks, store what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.conf import settings
+
+from runs import db, push, servers
+from runs.binding import binding_of
+from runs.errors import M3Error
+from runs.gate import Gate
+from runs.lease import Lease
+from runs.lease import fence as fence_lease
+from runs.mcp_client import (
+    Answer,
+    Completed,
+    Failed,
+    FormRequest,
+    InputRequired,
+    InspectionFailed,
+    Operation,
+    Outcome,
+    Refusal,
+    StateRefused,
+    UrlRequest,
+    UrlsRequired,
+    answer_to_wire,
+    inspect,
+    perform,
+)
+from runs.mcp_client.results import outcome_from_result
+from runs.models import Round, Server, Step, ToolCall
+from runs.round_states import RoundStatus
+from runs.run_states import HumanInput
+from runs.worker import asking, call_journal, recovery
+from runs.worker.moves import Move, next_move
+from runs.worker.requests_in import answer_of, stored_request, stored_requests
+
+log = logging.getLogger(__name__)
+
+LIST_TIMEOUT = 30.0
+"""Seconds for the first look at a server that nobody has tested yet."""
+
+PROGRESS_EVERY = 1.0
+"""Seconds between two stored progress notes of one call."""
+
+
+@dataclass
+class Held:
+    """What the live sessions of one driven run share with its driver."""
+
+    lease: Lease
+    gate: Gate
+    legs: asyncio.Semaphore
+    """Slots for work on servers; a call that waits for a person gives its slot back."""
+    waiting: dict[str, asyncio.Future[Mapping[str, Any]]] = field(default_factory=dict)
+    """Round id -> the future that a live session waits on."""
+
+
+class CallDriver:
+    """Drives one step's operation until it is done or parked."""
+
+    def __init__(self, held: Held, step_id: int) -> None:
+        self.held, self.lease, self.step_id = held, held.lease, step_id
+        self._one_prompt_at_a_time = asyncio.Lock()
+        self._nobody_to_ask = False
+        self._progress_at = 0.0
+
+    async def drive(self) -> None:
+        """Move after move, each committed, until the rows permit none."""
+        while True:
+            step, rounds = await db.read(_load, self.step_id)
+            if step.result is not None:
+                return
+            move, round_ = next_move(step.call, rounds)
+            match move:
+                case Move.PARKED if rounds:
+                    return
+                case Move.PARKED:
+                    raise RuntimeError(
+                        f"step {step.seq} is open, waits for nobody and cannot move ({step.call.phase})"
+                    )
+                case Move.GATE:
+                    await self._gate(step.call)
+                case Move.SEND:
+                    await self._leg(step.call)
+                case Move.RECOVER:
+                    await self._recover(step.call)
+                case Move.APPLY_APPROVAL if round_:
+                    await db.write(call_journal.apply_approval, self.lease, self.step_id, round_.pk)
+                case Move.APPLY_ANSWERS if round_:
+                    await db.write(call_journal.apply_answers, self.lease, self.step_id, round_.pk)
+                case Move.APPLY_OUTCOME if round_:
+                    await db.write(call_journal.apply_outcome, self.lease, self.step_id, round_.pk)
+
+    async def _gate(self, call: ToolCall) -> None:
+        if (
+            call.server is not None
+            and call.server.listed_at is None
+            and not await self._first_look(call.server)
+        ):
+            return
+        await db.write(call_journal.gate, self.lease, self.step_id, self.held.gate)
+
+    async def _first_look(self, server: Server) -> bool:
+        """List a server that nobody has tested yet, so that the gate knows its tools."""
+        try:
+            binding = binding_of(server)
+            async with self.held.legs:
+                inspection = await inspect(binding, saved=server.negotiated, timeout=LIST_TIMEOUT)
+        except (M3Error, InspectionFailed) as error:
+            await db.write(call_journal.failed, self.lease, self.step_id, _words(error), unknown=False)
+            return False
+        await db.write(_store_first_look, self.lease, self.step_id, inspection)
+        return True
+
+    async def _leg(self, call: ToolCall) -> None:
+        if call.server is None:
+            message = f"The server {call.server_name} is gone. Add it again, or correct the playbook."
+            await db.write(call_journal.failed, self.lease, self.step_id, message, unknown=False)
+            return
+        try:
+            binding = binding_of(call.server)
+        except M3Error as error:
+            await db.write(call_journal.failed, self.lease, self.step_id, error.message, unknown=False)
+            return
+        async with self.held.legs:
+            outcome = await perform(
+                binding,
+                _operation(call),
+                saved=call.server.negotiated,
+                elicit=self._elicit,
+                journal=self._journal,
+                progress=self._progress,
+                timeout=settings.M3.call_timeout_seconds,
+            )
+        await self._store(call, outcome)
+
+    async def _recover(self, call: ToolCall) -> None:
+        """The worker that sent this call is gone; its reply may have been journalled all the same."""
+        if call.raw_result is None or call.server is None:
+            await db.write(recovery.recover, self.lease, self.step_id)
+            return
+        outcome = await outcome_from_result(call.raw_result, _operation(call), call.server.negotiated or {})
+        await self._store(call, outcome)
+
+    async def _store(self, call: ToolCall, outcome: Outcome) -> None:
+        where = (self.lease, self.step_id)
+        if self._nobody_to_ask:
+            await db.write(_nobody, *where)
+            return
+        match outcome:
+            case Completed(raw=raw, is_error=is_error, problem=problem):
+                await db.write(call_journal.complete, *where, raw, is_error=is_error, problem=problem)
+            case InputRequired(requests=asked, request_state=state):
+                await db.write(call_journal.input_required, *where, stored_requests(asked), state)
+                if not asked:
+                    await asyncio.sleep(
+                        min(0.2 * 2**call.leg, 5.0)
+                    )  # a server that sheds load wants a moment
+            case UrlsRequired(requests=asked):
+                await db.write(call_journal.urls_required, *where, stored_requests(asked))
+            case StateRefused(message=message):
+                await db.write(call_journal.state_refused, *where, message)
+            case Failed(message=message, outcome_unknown=unknown):
+                await db.write(call_journal.failed, *where, message, unknown=unknown)
+        await self._remember_negotiation(call, outcome)
+
+    async def _remember_negotiation(self, call: ToolCall, outcome: Outcome) -> None:
+        negotiated = getattr(outcome, "negotiated", None)
+        if negotiated and call.server is not None and dict(negotiated) != call.server.negotiated:
+            await db.write(_store_negotiation, call.server.pk, dict(negotiated))
+
+    # --- what the client tells us while a leg is under way ---------------------------------------------------
+
+    async def _journal(self, event: str, jsonrpc_id: str, method: str, payload: Mapping[str, Any]) -> None:
+        if event == "sent":
+            await db.write(call_journal.sent, self.lease, self.step_id, jsonrpc_id)
+        elif event == "result":
+            await db.write(call_journal.received, self.lease, self.step_id, payload)
+
+    async def _progress(self, value: float, total: float | None, message: str | None) -> None:
+        if time.monotonic() - self._progress_at < PROGRESS_EVERY:
+            return
+        self._progress_at = time.monotonic()
+        note = {"value": value, "total": total, "message": message}
+        await db.write(_store_progress, self.lease, self.step_id, note)
+
+    async def _elicit(self, request: FormRequest | UrlRequest) -> Answer | Refusal:
+        """An older server asks on its open session: store the round, keep the session, wait for the answer.
+
+        Two prompts of one call are asked one after the other, since an operation has one open round.
+        """
+        async with self._one_prompt_at_a_time:
+            round_id = await db.write(_open_held, self.lease, self.step_id, request)
+            if round_id is None:
+                self._nobody_to_ask = True
+                return Refusal(asking.NOBODY)
+            answered: asyncio.Future[Mapping[str, Any]] = asyncio.get_running_loop().create_future()
+            self.held.waiting[round_id] = answered
+            self.held.legs.release()
+            try:
+                responses = await answered
+            finally:
+                self.held.waiting.pop(round_id, None)
+                await self.held.legs.acquire()
+            await db.write(_start_held_delivery, self.lease, round_id)
+        return answer_of(next(iter(responses.values())))
+
+
+def _load(step_id: int) -> tuple[Step, list[Round]]:
+    step = Step.objects.select_related("call__server", "turn", "run").get(pk=step_id)
+    over = [RoundStatus.RESOLVED.value, RoundStatus.FAILED.value]
+    return step, list(step.rounds.exclude(status__in=over).order_by("created_at"))
+
+
+def _operation(call: ToolCall) -> Operation:
+    responses = call.wire.get("responses")
+    wired = (
+        {key: answer_to_wire(answer_of(response)) for key, response in responses.items()}
+        if responses
+        else None
+    )
+    operation: Any = call.operation
+    return Operation(
+        kind=operation,
+        name=call.name,
+        arguments=call.arguments,
+        input_responses=wired,
+        request_state=call.wire.get("request_state"),
+    )
+
+
+def _open_held(lease: Lease, step_id: int, request: FormRequest | UrlRequest) -> str | None:
+    here = call_journal.at(lease, step_id)
+    if here.run.human_input != HumanInput.MANAGED:
+        return None
+    stored = {request.key: stored_request(request)}
+    call_journal.resolve_rounds(here.step)
+    return asking.elicitation(here.run, here.turn, here.step, stored, held_by=lease).pk
+
+
+def _start_held_delivery(lease: Lease, round_id: str) -> None:
+    fence_lease(lease)
+    asking.start_delivery(Round.objects.select_related("run", "turn", "step").get(pk=round_id))
+
+
+def _nobody(lease: Lease, step_id: int) -> None:
+    """The server was refused because nobody may be asked: the run fails clearly (A3)."""
+    here = call_journal.at(lease, step_id)
+    asking.may_ask(here.run, here.turn)
+
+
+def _store_first_look(lease: Lease, step_id: int, inspection: Any) -> None:
+    here = call_journal.at(lease, step_id)
+    server = here.call.server
+    if server is None:
+        return
+    servers.store_inspection(server, inspection)
+    binding = {"server_id": server.pk, "identity": server.identity}
+    tools = {tool.name: tool.digest for tool in server.tools.filter(present=True)}
+    here.turn.bindings = {**here.turn.bindings, server.name: {**binding, "tools": tools}}
+    here.turn.save(update_fields=["bindings"])
+
+
+def _store_progress(lease: Lease, step_id: int, note: Mapping[str, Any]) -> None:
+    here = call_journal.at(lease, step_id)
+    here.call.wire = {**here.call.wire, "progress": dict(note)}
+    here.call.save(update_fields=["wire"])
+    push.after_commit(
+        (push.run_group(here.run.pk),),
+        {"type": "run", "run_id": here.run.pk, "status": here.run.status, "seq": here.run.event_seq},
+    )
+
+
+def _store_negotiation(server_id: int, negotiated: dict[str, Any]) -> None:
+    Server.objects.filter(pk=server_id).update(negotiated=negotiated)
+
+
+def _words(error: Exception) -> str:
+    return getattr(error, "message", None) or str(error)

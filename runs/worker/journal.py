@@ -1,0 +1,225 @@
+"""Boundaries of the journal: each function is one fenced transaction that stores what happened and what comes next."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.utils import timezone
+
+from runs import control, events, lease, turns
+from runs.canonical import digest
+from runs.errors import M3Error, ModelValidationError
+from runs.lease import Lease
+from runs.models import LONG_AGO, Agent, Round, Run, Server, Step, ToolCall, Turn
+from runs.run_states import Outcome, TurnStatus
+from runs.steps import (
+    Ask,
+    Call,
+    Fail,
+    Finish,
+    Prompt,
+    Proposal,
+    ProposePlan,
+    Read,
+    RunAgent,
+    Say,
+    Sleep,
+    StepKind,
+)
+from runs.worker import asking
+
+MAX_DEPTH = 5
+"""How deep runs may start runs; an agent that calls itself must come to an end."""
+
+
+def apply(held: Lease, turn: Turn, proposals: Sequence[Proposal]) -> None:
+    """Journal what the harness proposes: steps that are done at once, steps to drive, pauses, or the end."""
+    lease.fence(held)
+    run = _run(held)
+    if turn.status == TurnStatus.QUEUED:
+        turns.set_status(run, turn, TurnStatus.RUNNING_TURN)
+    for proposal in proposals:
+        if turn.status == TurnStatus.FINISHED:
+            return
+        _apply(run, turn, proposal)
+
+
+def _apply(run: Run, turn: Turn, proposal: Proposal) -> None:
+    match proposal:
+        case Finish(text=text):
+            _step(run, turn, proposal, StepKind.FINISH, {"text": text}, {"status": "done"})
+            turns.finish(run, turn, Outcome.COMPLETED, output=text)
+        case Fail(text=text):
+            turns.finish(run, turn, Outcome.FAILED, error=text, error_code="agent_failed")
+        case Say(text=text):
+            step = _step(run, turn, proposal, StepKind.SAY, {"text": text}, {"status": "done"})
+            events.record(
+                run, "agent.say", {"step": step.seq, "text": text}, turn=turn, actor_name=run.agent.name
+            )
+        case Sleep(seconds=seconds):
+            until = timezone.now() + dt.timedelta(seconds=seconds)
+            _step(run, turn, proposal, StepKind.SLEEP, {"seconds": seconds, "until": until.isoformat()})
+        case Ask():
+            _ask(run, turn, proposal)
+        case ProposePlan():
+            _plan(run, turn, proposal)
+        case RunAgent():
+            _start_child(run, turn, proposal)
+        case Call() | Prompt() | Read():
+            _prepare_call(run, turn, proposal)
+        case _:
+            raise TypeError(f"No step is made of {type(proposal).__name__}.")
+
+
+def _step(
+    run: Run,
+    turn: Turn,
+    proposal: Proposal,
+    kind: StepKind,
+    params: Mapping[str, Any],
+    result: Mapping[str, Any] | None = None,
+) -> Step:
+    last = Step.objects.filter(run=run).order_by("-seq").values_list("seq", flat=True).first() or 0
+    return Step.objects.create(
+        run=run,
+        turn=turn,
+        seq=last + 1,
+        kind=kind.value,
+        path=proposal.path,
+        bind=proposal.bind,
+        required=proposal.required,
+        params=dict(params),
+        result=dict(result) if result else None,
+        finished_at=timezone.now() if result else None,
+    )
+
+
+def _ask(run: Run, turn: Turn, proposal: Ask) -> None:
+    asked = [dict(question) for question in proposal.questions]
+    step = _step(run, turn, proposal, StepKind.ASK, {"questions": asked, "blocking": proposal.blocking})
+    if not proposal.blocking:
+        _answer_at_once(run, turn, step, asked)
+    elif asking.may_ask(run, turn):
+        asking.question(run, turn, step, asked)
+
+
+def _answer_at_once(run: Run, turn: Turn, step: Step, asked: Sequence[Mapping[str, Any]]) -> None:
+    """A non-blocking question never waits: the recommended option, else the first, is taken (m8tes 4.5)."""
+    chosen = {question["question"]: _recommended(question) for question in asked}
+    close_step(step, {"status": "done", "answers": chosen, "auto_resolved": True})
+    events.record(run, "question.auto_resolved", {"step": step.seq, "answers": chosen}, turn=turn)
+
+
+def _recommended(question: Mapping[str, Any]) -> Any:
+    labels = [option["label"] for option in question.get("options", [])]
+    marked = [label for label in labels if label.endswith("(Recommended)")] or labels[:1]
+    return marked[:1] if question.get("multiSelect") else (marked[0] if marked else None)
+
+
+def _plan(run: Run, turn: Turn, proposal: ProposePlan) -> None:
+    params = {"text": proposal.text, "revision": proposal.revision, "feedback": proposal.feedback}
+    step = _step(run, turn, proposal, StepKind.PLAN, params)
+    if asking.may_ask(run, turn):
+        asking.plan(run, turn, step, proposal)
+
+
+def _start_child(run: Run, turn: Turn, proposal: RunAgent) -> None:
+    step = _step(run, turn, proposal, StepKind.RUN, {"agent": proposal.agent, "message": proposal.message})
+    try:
+        child = _child_run(run, step, proposal)
+    except M3Error as error:
+        close_step(step, {"status": "failed", "result": None, "error": error.message})
+        events.record(run, "child.refused", {"step": step.seq, "error": error.message}, turn=turn)
+        return
+    step.params = {**step.params, "run_id": child.pk}
+    step.save(update_fields=["params"])
+    events.record(
+        run, "child.started", {"step": step.seq, "run_id": child.pk, "agent": proposal.agent}, turn=turn
+    )
+
+
+def _child_run(run: Run, step: Step, proposal: RunAgent) -> Run:
+    agent = Agent.objects.filter(account=run.account_id, name=proposal.agent).first()
+    if agent is None:
+        raise ModelValidationError(
+            f"There is no agent named {proposal.agent!r}. Create it, or correct the playbook."
+        )
+    if _depth(run) >= MAX_DEPTH:
+        raise ModelValidationError(f"Runs may start runs {MAX_DEPTH} levels deep; this would be one more.")
+    return control.create_run(agent, control.Submission(message=proposal.message), parent_step=step)
+
+
+def _depth(run: Run) -> int:
+    depth, parent = 0, run.parent_id
+    while parent is not None and depth < MAX_DEPTH:
+        depth, parent = depth + 1, Run.objects.values_list("parent_id", flat=True).get(pk=parent)
+    return depth
+
+
+def _prepare_call(run: Run, turn: Turn, proposal: Call | Prompt | Read) -> None:
+    kind, operation = {
+        Call: (StepKind.CALL, "tool"),
+        Prompt: (StepKind.PROMPT, "prompt"),
+        Read: (StepKind.READ, "resource"),
+    }[type(proposal)]
+    arguments = {} if isinstance(proposal, Read) else dict(proposal.args)
+    server_name, _, name = proposal.target.partition(":")
+    step = _step(run, turn, proposal, kind, {"target": proposal.target, "args": arguments})
+    ToolCall.objects.create(
+        step=step,
+        server=Server.objects.filter(account=run.account_id, name=server_name, agents=run.agent_id).first(),
+        server_name=server_name,
+        operation=operation,
+        name=name,
+        asked=arguments,
+        asked_digest=digest(arguments),
+    )
+
+
+def settle_answers(held: Lease, rounds: Sequence[Round]) -> None:
+    """Close the steps of answered questions and plans; delivering an answer to ourselves is one boundary."""
+    lease.fence(held)
+    for row in rounds:
+        round_ = Round.objects.select_related("run", "turn", "step").get(pk=row.pk)
+        asking.deliver(round_)
+        result = asking.answer_value(round_)
+        close_step(round_.step, result)
+        if round_.kind == "plan" and result["status"] == "approved":
+            Run.objects.filter(pk=round_.run_id).update(plan_approved=True)
+        events.record(
+            round_.run, f"{round_.kind}.settled", {"step": round_.step.seq, **result}, turn=round_.turn
+        )
+
+
+def wake_sleepers(held: Lease, steps: Sequence[Step]) -> None:
+    """Close sleeps that are over."""
+    lease.fence(held)
+    for step in steps:
+        close_step(step, {"status": "done"})
+
+
+def park(held: Lease, seen: int, next_at: dt.datetime | None) -> bool:
+    """Nothing to do until somebody decides or a sleep ends: give the run back. True if a newer wake came."""
+    return lease.release(held, seen=seen, next_at=next_at)
+
+
+def close_step(step: Step, result: Mapping[str, Any]) -> None:
+    """A step's result is written once."""
+    step.result, step.finished_at = dict(result), timezone.now()
+    step.save(update_fields=["result", "finished_at"])
+
+
+def fail_current_turn(held: Lease, defect: str) -> None:
+    """A defect of ours must not leave a run hanging: end the turn and say so. Gives the run back at once."""
+    lease.fence(held, lease_until=LONG_AGO)
+    run = _run(held)
+    turn = turns.current(run)
+    if turn is not None:
+        error = f"Something went wrong inside M3 Web ({defect}); the log has the details. Report it, then run this again."
+        turns.finish(run, turn, Outcome.FAILED, error=error, error_code="internal_error")
+
+
+def _run(held: Lease) -> Run:
+    return Run.objects.select_related("agent", "account", "end_user").get(pk=held.run_id)

@@ -1,0 +1,45 @@
+"""A call whose worker is gone (durable contract, table "What may continue after the worker died").
+
+A reply that was journalled is simply read again (see `calls`); this is for calls without one.
+"""
+
+from __future__ import annotations
+
+from runs import round_rows, turns
+from runs.lease import Lease
+from runs.models import UNRESOLVED, Round
+from runs.round_states import RoundOutcome
+from runs.run_states import Outcome
+from runs.worker import call_journal
+
+LOST = (
+    "The server was asking on a live connection, and the worker that held it is gone. What it had done so far "
+    "cannot be known from here: look at the server, then start the run again."
+)
+INTERRUPTED = "The worker stopped while this call was under way, so nobody knows whether it took effect."
+
+
+def recover(held: Lease, step_id: int) -> None:
+    """Go on as far as can be proven: fail honestly where a session is lost, repeat what is harmless, else ask."""
+    here = call_journal.at(held, step_id)
+    waiting = Round.objects.filter(step=here.step, held=True, status__in=UNRESOLVED)
+    lost = list(waiting.select_related("run", "turn", "step"))
+    if lost:
+        _session_is_lost(here, lost)
+    else:
+        call_journal.failed(held, step_id, INTERRUPTED, unknown=True)
+
+
+def _session_is_lost(here: call_journal.Place, lost: list[Round]) -> None:
+    """C35: the round fails and the run finishes as failed, in one transaction; a late answer is refused."""
+    for round_ in lost:
+        round_rows.fail(
+            round_,
+            RoundOutcome.RECOVERY_UNAVAILABLE,
+            code="recovery_unavailable",
+            message=LOST,
+            decider=round_rows.Decider(user=None, via="recovery"),
+        )
+    turns.finish(
+        here.run, here.turn, Outcome.FAILED, error=LOST, error_code="managed_input_recovery_unavailable"
+    )

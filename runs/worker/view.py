@@ -1,0 +1,94 @@
+"""What a worker reads before it acts: one run with its journal, in a handful of queries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from runs import turns
+from runs.errors import LeaseLost
+from runs.lease import Lease
+from runs.models import Round, Run, Step, Turn
+from runs.round_states import RoundStatus
+from runs.steps import MCP_KINDS, Entry, Journal, StepKind, TurnJournal
+
+ANSWERED = frozenset({RoundStatus.RESPONSE_VALIDATED.value, RoundStatus.DELIVERY_STARTED.value})
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """The run as of one moment. `steps` are the current turn's; `rounds` are its rounds that are not over."""
+
+    run: Run
+    turn: Turn | None
+    steps: Sequence[Step]
+    rounds: Sequence[Round]
+    journal: Journal
+
+    def open_calls(self) -> list[Step]:
+        """Operations that could be driven now: open, and not waiting for a person."""
+        waiting = {r.step_id for r in self.rounds if r.status == RoundStatus.PENDING and not r.held}
+        return [
+            step
+            for step in self.steps
+            if step.result is None and StepKind(step.kind) in MCP_KINDS and step.pk not in waiting
+        ]
+
+    def answered(self) -> list[Round]:
+        """Answered questions and plans, whose steps can be closed."""
+        return [
+            round_
+            for round_ in self.rounds
+            if round_.status in ANSWERED and round_.kind in ("question", "plan")
+        ]
+
+    def sleeping(self) -> list[Step]:
+        return [step for step in self.steps if step.result is None and step.kind == StepKind.SLEEP]
+
+
+def load(lease: Lease) -> View:
+    """Read the run; raises LeaseLost if it is no longer this lease's."""
+    run = Run.objects.select_related("agent", "account", "end_user").get(pk=lease.run_id)
+    if run.lease_token != lease.token:
+        raise LeaseLost(f"Run {run.pk} was taken away.")
+    all_turns = list(run.turns.order_by("index"))
+    turn = turns.current(run)
+    steps = list(run.steps.select_related("call").defer("call__raw_result").order_by("seq"))
+    rounds = list(
+        Round.objects.filter(turn=turn).exclude(
+            status__in=[RoundStatus.RESOLVED.value, RoundStatus.FAILED.value]
+        )
+        if turn
+        else []
+    )
+    return View(
+        run=run,
+        turn=turn,
+        steps=[step for step in steps if turn and step.turn_id == turn.pk],
+        rounds=rounds,
+        journal=_journal(run, all_turns, steps, turn),
+    )
+
+
+def _journal(run: Run, all_turns: Sequence[Turn], steps: Sequence[Step], turn: Turn | None) -> Journal:
+    last = turn.index if turn else len(all_turns)
+    return Journal(
+        turns=[
+            TurnJournal(
+                index=each.index,
+                message=each.message,
+                definition=each.definition,
+                entries=[_entry(step) for step in steps if step.turn_id == each.pk],
+            )
+            for each in all_turns
+            if each.index <= last
+        ],
+        user_id=run.end_user.user_id if run.end_user else None,
+        metadata=run.metadata,
+    )
+
+
+def _entry(step: Step) -> Entry:
+    return Entry(
+        path=step.path, kind=StepKind(step.kind), bind=step.bind, required=step.required, result=step.result
+    )
