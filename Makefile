@@ -1,0 +1,82 @@
+# The two commands: `make up` shows the product working, `make test` proves it. Nothing else to set up.
+
+PYTHON ?= python3
+PORT ?= 8000
+M3_DEMO ?= 1
+VENV := .venv
+BIN := $(VENV)/bin
+NODE := tests/node/node_modules/.installed
+PYTEST_ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help up test check format lock conformance bench browser-packages clean
+
+help:
+	@echo "make up           start M3 Web with a demo on http://127.0.0.1:$(PORT) (PORT=, M3_DEMO=0 for an empty one)"
+	@echo "make test         install what the tests need and run them all"
+	@echo "make check        lint, types, import rules, migrations"
+	@echo "make conformance  run the protocol's own client scenarios against our client"
+	@echo "make bench        print the benchmarks' ratios"
+	@echo "make format       reformat the code; make lock: resolve the dependencies anew"
+
+up: $(VENV)/.base
+	@M3_DEMO=$(M3_DEMO) exec $(BIN)/python manage.py up --port $(PORT)
+
+test: $(VENV)/.dev $(NODE) browser-packages
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+check: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python manage.py makemigrations --check --dry-run
+	$(BIN)/python manage.py check --fail-level WARNING
+
+conformance: $(VENV)/.dev $(NODE)
+	$(BIN)/python -m pytest tests/conformance $(PYTEST_ARGS)
+
+bench: $(VENV)/.dev
+	$(BIN)/python -m benchmarks
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+lock: $(VENV)/.dev
+	$(BIN)/pip install --quiet uv
+	$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+		--quiet pyproject.toml -o requirements/base.txt
+	$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+		--quiet pyproject.toml --group dev -o requirements/dev.txt
+
+# A virtual environment from locked, hashed packages. A bare Debian has python3 without venv; as root we add it.
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "M3 Web needs Python 3.11 or newer; set PYTHON=/path/to/python3." >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); .ci/debian python3-venv && $(PYTHON) -m venv $(VENV); } || \
+		{ rm -rf $(VENV); echo "Cannot make a virtual environment; install python3-venv." >&2; exit 1; }
+
+$(VENV)/.base: requirements/base.txt | $(VENV)/bin/python
+	@echo "Installing M3 Web's packages (once)..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/base.txt
+	@touch $@
+
+$(VENV)/.dev: requirements/dev.txt | $(VENV)/.base
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@touch $@
+
+# The browser and the npm servers that the tests drive. What cannot be had is skipped loudly by the tests, and is a
+# failure under M3_REQUIRE_ALL=1.
+browser-packages:
+	@command -v chromium >/dev/null 2>&1 || .ci/debian chromium fonts-liberation || true
+	@command -v setpriv >/dev/null 2>&1 || .ci/debian util-linux || true
+
+$(NODE): tests/node/package-lock.json
+	@command -v npm >/dev/null 2>&1 || .ci/debian npm || true
+	@if command -v npm >/dev/null 2>&1; then \
+		(cd tests/node && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error) && touch $@; \
+	else echo "npm is not here, so the servers from npm are not tested." >&2; fi
+
+clean:
+	rm -rf $(VENV) tests/node/node_modules .mypy_cache .ruff_cache .pytest_cache
