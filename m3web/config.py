@@ -17,6 +17,7 @@ import environ
 
 T = TypeVar("T")
 
+NOTHING: dict[str, Any] = {}
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]", "::1")
 
 
@@ -167,10 +168,12 @@ def load(base_dir: Path, source: Mapping[str, str] | None = None) -> Config:
         "M3_DATA_DIR", base_dir / "var", lambda raw: Path(raw).expanduser().resolve(), "a folder"
     )
     demo = read.get("M3_DEMO", False, _boolean, "true or false")
-    database = read.get("DATABASE_URL", {}, _database, "sqlite:///path/to/file or postgres://user@host/name")
+    database = read.get(
+        "DATABASE_URL", NOTHING, _database, "sqlite:///path/to/file or postgres://user@host/name"
+    )
     if not database:
         database = {"ENGINE": "django.db.backends.sqlite3", "NAME": str(data_dir / "m3web.sqlite3")}
-    stdio_servers = read.get("M3_STDIO_SERVERS", {}, _stdio_servers, "a JSON object, or @file")
+    stdio_servers = read.get("M3_STDIO_SERVERS", NOTHING, _stdio_servers, "a JSON object, or @file")
     if demo:
         stdio_servers = demo_servers(base_dir, data_dir) | stdio_servers
     secret = read.source.get("M3_SECRET_KEY", "").strip()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from django.contrib.auth.models import AnonymousUser
-from django.core.exceptions import ValidationError
+from django.core.exceptions import ObjectDoesNotExist, ValidationError
 from django.db import models
 
 from runs.errors import NotAllowed, NotFound
@@ -77,7 +77,7 @@ def get(actor: Actor, queryset: models.QuerySet[M], **lookup: Any) -> M:
     """One visible row; raises NotFound when there is none or it belongs to another account."""
     try:
         return visible(actor, queryset).get(**lookup)
-    except (queryset.model.DoesNotExist, ValueError, OverflowError, ValidationError) as error:
+    except (ObjectDoesNotExist, ValueError, OverflowError, ValidationError) as error:
         raise NotFound(
             f"There is no such {queryset.model._meta.verbose_name} in {actor.account.name}."
         ) from error

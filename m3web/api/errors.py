@@ -48,8 +48,9 @@ def handle(exception: Exception, context: Mapping[str, Any]) -> Response | None:
             ),
             status=exception.status_code,
         )
-        if getattr(exception, "auth_header", None):
-            response["WWW-Authenticate"] = exception.auth_header
+        challenge = getattr(exception, "auth_header", None)
+        if challenge:
+            response["WWW-Authenticate"] = challenge
         return response
     return None
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 from django.db import models
 
 from runs.models.account import Account, EndUser
-from runs.models.base import one_of, word_field
+from runs.models.base import one_of, optional_word_field, word_field
 from runs.models.server import Server
 from runs.run_states import PermissionMode
 
@@ -47,7 +47,7 @@ class Task(models.Model):
     agent = models.ForeignKey(Agent, on_delete=models.CASCADE, related_name="tasks")
     name = models.CharField(max_length=120, blank=True)
     instructions = models.TextField()
-    default_mode = word_field(PermissionMode, null=True)
+    default_mode = optional_word_field(PermissionMode)
     end_user = models.ForeignKey(
         EndUser, null=True, blank=True, on_delete=models.SET_NULL, related_name="tasks"
     )

@@ -8,16 +8,20 @@ from enum import StrEnum
 from django.db import models
 
 
-def word_field(
-    words: type[StrEnum], *, null: bool = False, default: StrEnum | None = None
-) -> models.CharField[str, str]:
+def word_field(words: type[StrEnum], *, default: StrEnum | None = None) -> models.CharField[str, str]:
     """A CharField that holds one member of `words`; pair it with `one_of` for the constraint."""
-    options = [(word.value, word.value.replace("_", " ")) for word in words]
-    if default is not None:
-        return models.CharField(max_length=32, choices=options, default=default.value)
-    if null:
-        return models.CharField(max_length=32, choices=options, null=True, blank=True)
-    return models.CharField(max_length=32, choices=options)
+    if default is None:
+        return models.CharField(max_length=32, choices=_options(words))
+    return models.CharField(max_length=32, choices=_options(words), default=default.value)
+
+
+def optional_word_field(words: type[StrEnum]) -> models.CharField[str | None, str | None]:
+    """The same, or null."""
+    return models.CharField(max_length=32, choices=_options(words), null=True, blank=True)
+
+
+def _options(words: type[StrEnum]) -> list[tuple[str, str]]:
+    return [(word.value, word.value.replace("_", " ")) for word in words]
 
 
 def one_of(model: str, field: str, words: Iterable[StrEnum], *, null: bool = False) -> models.CheckConstraint:

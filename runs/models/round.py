@@ -11,7 +11,7 @@ from django.db import models
 from django.db.models import F, Q
 
 from runs.models.account import Account
-from runs.models.base import one_of, word_field
+from runs.models.base import one_of, optional_word_field, word_field
 from runs.models.run import Run, Step, Turn
 from runs.round_states import RoundKind, RoundOutcome, RoundStatus
 
@@ -70,7 +70,7 @@ class Round(models.Model):
     responses = models.JSONField(null=True, blank=True)
     drafts = models.JSONField(default=dict, blank=True)
     status = word_field(RoundStatus, default=RoundStatus.PENDING)
-    outcome = word_field(RoundOutcome, null=True)
+    outcome = optional_word_field(RoundOutcome)
     held = models.BooleanField(default=False)
     """A live session waits on it; only its worker may deliver."""
     deadline = models.DateTimeField(null=True, blank=True)

@@ -16,7 +16,7 @@ from django.db.models import F, Q
 
 from runs.models.account import Account, EndUser
 from runs.models.agent import Agent, Task
-from runs.models.base import one_of, word_field
+from runs.models.base import one_of, optional_word_field, word_field
 from runs.models.server import Server
 from runs.run_states import CallPhase, HumanInput, Outcome, PermissionMode, TurnStatus
 from runs.steps import StepKind
@@ -72,7 +72,7 @@ class Run(models.Model):
 
     status = word_field(TurnStatus, default=TurnStatus.CREATED)
     """Of the oldest unfinished turn, else of the latest; kept by `runs.control.sync_status` alone."""
-    outcome = word_field(Outcome, null=True)
+    outcome = optional_word_field(Outcome)
     output = models.TextField(null=True, blank=True)
     error = models.TextField(null=True, blank=True)
     error_code = models.CharField(max_length=60, null=True, blank=True)
@@ -129,7 +129,7 @@ class Turn(models.Model):
     bindings = models.JSONField(default=dict)
     """{server name: {"server_id", "identity", "tools": {tool name: digest}}} as frozen at the start."""
     status = word_field(TurnStatus, default=TurnStatus.CREATED)
-    outcome = word_field(Outcome, null=True)
+    outcome = optional_word_field(Outcome)
     output = models.TextField(null=True, blank=True)
     error = models.TextField(null=True, blank=True)
     error_code = models.CharField(max_length=60, null=True, blank=True)

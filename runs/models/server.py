@@ -10,7 +10,7 @@ from django.db import models
 from encrypted_fields.fields import EncryptedJSONField
 
 from runs.models.account import Account
-from runs.models.base import one_of, word_field
+from runs.models.base import one_of, optional_word_field, word_field
 from runs.risk import Risk
 
 server_name = RegexValidator(
@@ -90,7 +90,7 @@ class Tool(models.Model):
     output_schema = models.JSONField(null=True, blank=True)
     annotations = models.JSONField(default=dict, blank=True)
     digest = models.CharField(max_length=80)
-    risk = word_field(Risk, null=True)
+    risk = optional_word_field(Risk)
     """The admin's word; null means: judge by annotations if the server is trusted, else write."""
     replay_allowed = models.BooleanField(default=False)
     """An admin permits making an interrupted call again (durable contract, `recovery = "replay"`)."""

@@ -146,7 +146,7 @@ def complete(
     else:
         value = results.value_of(call.operation, raw)
         close_step(here.step, {"status": "done", "result": value, "error": None})
-    _note(here, "tool_call.result", {"status": here.step.result["status"], "problem": problem})
+    _note(here, "tool_call.result", {"status": "failed" if is_error else "done", "problem": problem})
 
 
 def input_required(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import transaction
 from django.utils import timezone
 
-from runs import lease, rounds
+from runs import lease, round_rows, rounds
 from runs.models import Round, Run
 
 BATCH = 500
@@ -22,5 +22,5 @@ def sweep() -> list[int]:
             lease.wake(run_id)
     for round_id in Round.objects.overdue(now).values_list("pk", flat=True)[:BATCH]:
         with transaction.atomic():
-            rounds.expire(rounds.lock(round_id))
+            rounds.expire(round_rows.lock(round_id))
     return list(Run.objects.due(now).values_list("pk", flat=True)[:BATCH])

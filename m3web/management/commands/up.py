@@ -14,12 +14,16 @@ from daphne.server import Server, twisted_loop
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from twisted.internet import defer, reactor
+from twisted.internet import defer
+from twisted.internet import reactor as twisted_reactor
 
 from approvals.gate import PolicyGate
 from m3web import demo
 from m3web.config import LOOPBACK_HOSTS
 from runs.engines.in_process import AlreadyRunningError, InProcess
+
+reactor: Any = twisted_reactor
+"""Twisted chooses its reactor at import time, which no type can follow."""
 
 
 class Command(BaseCommand):
@@ -57,7 +61,7 @@ class Command(BaseCommand):
         def stop() -> defer.Deferred[None]:
             return defer.Deferred.fromFuture(asyncio.ensure_future(_ended(worker), loop=twisted_loop))
 
-        reactor.addSystemEventTrigger("before", "shutdown", stop)  # type: ignore[attr-defined]
+        reactor.addSystemEventTrigger("before", "shutdown", stop)
         Server(
             application=application,
             endpoints=[f"tcp:{port}:interface={host.strip('[]')}"],
@@ -71,7 +75,7 @@ class Command(BaseCommand):
         if worker.cancelled():
             return
         self.stderr.write(f"The worker ended: {worker.exception()!r}")
-        reactor.callFromThread(reactor.stop)  # type: ignore[attr-defined]
+        reactor.callFromThread(reactor.stop)
 
     def _greet(self, host: str, port: int) -> None:
         self.stdout.write(f"\nM3 Web is up: http://{host}:{port}/")
