@@ -16,7 +16,10 @@ from runs.models import Agent, Server, Transport
 from runs.run_states import HumanInput, PermissionMode
 from runs.servers import ServerValues
 
-MODES = [(mode.value, format_html("{}<small>{}</small>", mode.value.capitalize(), mode.describe)) for mode in PermissionMode]
+MODES = [
+    (mode.value, format_html("{}<small>{}</small>", mode.value.capitalize(), mode.describe))
+    for mode in PermissionMode
+]
 EXAMPLE = """{
   "steps": [
     {"say": "Looking into it."},
@@ -44,7 +47,10 @@ class StartForm(forms.Form):
         help_text="What the agent should do.",
     )
     mode = forms.ChoiceField(
-        choices=[("", format_html("{}<small>{}</small>", "The agent's default", "As set on the agent's page.")), *MODES],
+        choices=[
+            ("", format_html("{}<small>{}</small>", "The agent's default", "As set on the agent's page.")),
+            *MODES,
+        ],
         required=False,
         widget=forms.RadioSelect,
         label="Permission mode",
@@ -58,9 +64,8 @@ class StartForm(forms.Form):
 
     def __init__(self, actor: Actor, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        field = self.fields["agent"]
-        assert isinstance(field, forms.ModelChoiceField)  # noqa: S101 - narrows the type for the next line
-        field.queryset = visible(actor, Agent.objects.filter(enabled=True))
+        agents = visible(actor, Agent.objects.filter(enabled=True))
+        self.fields["agent"].queryset = agents  # type: ignore[attr-defined]  # a ModelChoiceField
         self.actor = actor
 
     def submission(self) -> Submission:
@@ -92,7 +97,13 @@ class AgentForm(forms.Form):
         label="Playbook",
         strip=False,
         widget=forms.Textarea(
-            attrs={"rows": 22, "class": "json-input", "spellcheck": "false", "autocapitalize": "off", "wrap": "off"}
+            attrs={
+                "rows": 22,
+                "class": "json-input",
+                "spellcheck": "false",
+                "autocapitalize": "off",
+                "wrap": "off",
+            }
         ),
         help_text="JSON: cases, steps and replies.",
     )
@@ -107,8 +118,8 @@ class AgentForm(forms.Form):
 
     def __init__(self, actor: Actor, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        servers = visible(actor, Server.objects.values_list("pk", "name"))
-        self.fields["servers"].choices = [(str(pk), name) for pk, name in servers]  # type: ignore[attr-defined]
+        servers = visible(actor, Server.objects.all()).values_list("pk", "name")
+        _choices(self.fields["servers"], [(str(pk), name) for pk, name in servers])
 
     @staticmethod
     def initial_for(agent: Agent, definition: str) -> dict[str, Any]:
@@ -139,21 +150,31 @@ class AgentForm(forms.Form):
 class ServerForm(forms.Form):
     """A server. Stored header and variable values are never shown again; an empty box keeps them."""
 
-    name = forms.CharField(max_length=60, help_text="Used in tool names, as in name:tool. Letters, digits, . - _")
+    name = forms.CharField(
+        max_length=60, help_text="Used in tool names, as in name:tool. Letters, digits, . - _"
+    )
     kind = forms.ChoiceField(widget=forms.RadioSelect, label="Where it is")
     entry = forms.ChoiceField(required=False, help_text="Programs that the host allows to be started.")
     variables = forms.CharField(
         required=False,
-        widget=forms.Textarea(attrs={"rows": 3, "class": "json-input", "spellcheck": "false", "autocomplete": "off"}),
+        widget=forms.Textarea(
+            attrs={"rows": 3, "class": "json-input", "spellcheck": "false", "autocomplete": "off"}
+        ),
         help_text="One NAME=value per line, for the variables that the entry lists. Never shown again.",
     )
     command = forms.CharField(
-        required=False, max_length=2000, help_text="The program and its arguments, as in a shell. Demo mode only."
+        required=False,
+        max_length=2000,
+        help_text="The program and its arguments, as in a shell. Demo mode only.",
     )
-    url = forms.CharField(required=False, max_length=2000, label="URL", help_text="Streamable HTTP, such as https://…/mcp")
+    url = forms.CharField(
+        required=False, max_length=2000, label="URL", help_text="Streamable HTTP, such as https://…/mcp"
+    )
     headers = forms.CharField(
         required=False,
-        widget=forms.Textarea(attrs={"rows": 3, "class": "json-input", "spellcheck": "false", "autocomplete": "off"}),
+        widget=forms.Textarea(
+            attrs={"rows": 3, "class": "json-input", "spellcheck": "false", "autocomplete": "off"}
+        ),
         help_text="One Name: value per line, for example for a token. Stored encrypted, never shown again.",
     )
     forget = forms.BooleanField(required=False, label="Forget the stored secret values")
@@ -172,8 +193,9 @@ class ServerForm(forms.Form):
             kinds.insert(1, ("command", "A command (demo mode)"))
         else:
             del self.fields["command"]
-        self.fields["kind"].choices = kinds  # type: ignore[attr-defined]
-        self.fields["entry"].choices = [("", "Choose…"), *((name, _entry(name, listed[name])) for name in listed)]  # type: ignore[attr-defined]
+        _choices(self.fields["kind"], kinds)
+        entries = [(name, _entry(name, variables)) for name, variables in listed.items()]
+        _choices(self.fields["entry"], [("", "Choose…"), *entries])
         if not self.stored_names:
             del self.fields["forget"]
         self.initial.setdefault("kind", "entry" if listed else "url")
@@ -217,6 +239,10 @@ class ServerForm(forms.Form):
             variables=data["variables"] or ({} if forget else None),
             trusted=data["trusted"],
         )
+
+
+def _choices(field: forms.Field, choices: list[tuple[str, str]]) -> None:
+    field.choices = choices  # type: ignore[attr-defined]  # a ChoiceField; Django types its own dict too widely
 
 
 def _entry(name: str, variables: tuple[str, ...]) -> str:

@@ -1,0 +1,163 @@
+"""Django's admin: for looking, and for the few rows that no state rule guards.
+
+What has a life of its own (runs, rounds, history) is read-only here, because a save from this page would pass by
+leases, state machines and the hash chain. Secrets are never shown.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin
+from django.contrib.auth.admin import UserAdmin
+from django.http import HttpRequest
+
+from runs.models import (
+    Account,
+    Agent,
+    EndUser,
+    Event,
+    Membership,
+    Round,
+    Run,
+    Server,
+    Step,
+    Task,
+    Tool,
+    ToolCall,
+    Turn,
+    User,
+)
+
+if TYPE_CHECKING:  # Django's admin classes are generic in their stubs only
+    ModelAdmin = admin.ModelAdmin[Any]
+    TabularInline = admin.TabularInline[Any, Any]
+else:
+    ModelAdmin = admin.ModelAdmin
+    TabularInline = admin.TabularInline
+
+
+class ReadOnlyAdmin(ModelAdmin):
+    """Nothing here can be added, changed or deleted."""
+
+    list_per_page = 50
+    show_full_result_count = False
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+admin.site.register(User, UserAdmin)
+
+
+class MembershipInline(TabularInline):
+    model = Membership
+    extra = 0
+    raw_id_fields = ("user",)
+
+
+@admin.register(Account)
+class AccountAdmin(ModelAdmin):
+    list_display = ("name", "slug", "elicitation_timeout", "created_at")
+    inlines = (MembershipInline,)
+
+
+@admin.register(EndUser)
+class EndUserAdmin(ModelAdmin):
+    list_display = ("user_id", "account", "name", "company")
+    search_fields = ("user_id", "name")
+    readonly_fields = ("account", "user_id")
+
+
+@admin.register(Server)
+class ServerAdmin(ReadOnlyAdmin):
+    """Servers are changed on their own page, which checks addresses and pins identities."""
+
+    list_display = ("name", "account", "transport", "address", "trusted", "listed_at")
+    exclude = ("headers", "variables")
+
+
+@admin.register(Tool)
+class ToolAdmin(ModelAdmin):
+    """An admin's words about a tool; everything else about it is the server's."""
+
+    list_display = ("name", "server", "risk", "idempotent", "replay_allowed", "present")
+    list_filter = ("risk", "present")
+    search_fields = ("name",)
+    fields = (
+        "server",
+        "name",
+        "description",
+        "risk",
+        "idempotent",
+        "replay_allowed",
+        "present",
+        "digest",
+        "changed_at",
+    )
+    readonly_fields = ("server", "name", "description", "present", "digest", "changed_at")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+
+@admin.register(Agent)
+class AgentAdmin(ReadOnlyAdmin):
+    """Agents are changed on their own page, which checks the playbook."""
+
+    list_display = ("name", "account", "harness", "default_mode", "enabled")
+
+
+@admin.register(Task)
+class TaskAdmin(ModelAdmin):
+    list_display = ("__str__", "account", "agent", "default_mode")
+    raw_id_fields = ("agent", "end_user")
+
+
+@admin.register(Run)
+class RunAdmin(ReadOnlyAdmin):
+    list_display = ("id", "account", "agent", "status", "outcome", "mode", "created_at")
+    list_filter = ("status", "outcome", "mode")
+    list_select_related = ("account", "agent")
+
+
+@admin.register(Turn)
+class TurnAdmin(ReadOnlyAdmin):
+    list_display = ("id", "run", "index", "status", "outcome", "created_at")
+    list_filter = ("status", "outcome")
+
+
+@admin.register(Step)
+class StepAdmin(ReadOnlyAdmin):
+    list_display = ("run_id", "seq", "kind", "path", "created_at", "finished_at")
+    list_filter = ("kind",)
+    ordering = ("-id",)
+
+
+@admin.register(ToolCall)
+class ToolCallAdmin(ReadOnlyAdmin):
+    list_display = ("step", "full_name", "phase", "attempts", "sent_at")
+    list_filter = ("phase",)
+    list_select_related = ("step",)
+    exclude = ("wire",)
+
+
+@admin.register(Round)
+class RoundAdmin(ReadOnlyAdmin):
+    list_display = ("id", "run", "kind", "status", "outcome", "decided_by", "created_at")
+    list_filter = ("kind", "status", "outcome")
+    list_select_related = ("run", "decided_by")
+    exclude = ("lease_token", "native_resume_token", "request_state")
+
+
+@admin.register(Event)
+class EventAdmin(ReadOnlyAdmin):
+    list_display = ("run_id", "seq", "type", "actor_name", "at")
+    list_filter = ("type",)
+    ordering = ("-id",)
