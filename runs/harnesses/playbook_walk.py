@@ -112,10 +112,10 @@ class _Walk:
 
     def visit_group(self, path: str, step: PlaybookStep) -> Sequence[Proposal] | None:
         """All calls start together and are waited for together; expressions see what was bound before."""
+        if not self.wanted(path, step):
+            return None
         calls = {f"{path}.parallel.{index}": call for index, call in enumerate(step["parallel"])}
         entries = [self.entries[inner] for inner in calls if inner in self.entries]
-        if not entries and not self.wanted(path, step):
-            return None
         missing = [
             self.propose(inner, call, required=bool(step.get("required")))
             for inner, call in calls.items()

@@ -265,6 +265,11 @@ def test_a_group_starts_together_and_sees_nothing_of_itself() -> None:
     ]
 
 
+def test_a_group_whose_condition_does_not_hold_is_skipped_whole() -> None:
+    definition = {"steps": [{"parallel": [{"call": "a:b"}], "if": "user_id == 'other'"}, {"say": "on"}]}
+    assert outline(Run(definition).turn()) == [("Say", "steps.1"), ("Finish", "end")]
+
+
 def test_a_group_that_was_journalled_in_part_proposes_only_the_rest_and_as_before() -> None:
     run = Run(GROUP)
     one, two = run.next("go", [])
