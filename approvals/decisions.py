@@ -1,0 +1,228 @@
+"""What a person decides about a pause, and what follows: the answer, the rule to remember, the mode of the run.
+
+Every way in (page, API) calls these functions; they know the roles, `runs.rounds` knows the states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from django.db import transaction
+
+from approvals import resolutions
+from approvals.facts import Effect, Scope
+from approvals.gate import evaluate
+from approvals.models import Policy, Source
+from approvals.policies import Rule, grant, remembering, rule_sentence
+from runs import access, control, rounds
+from runs.access import Actor
+from runs.canonical import canonical_json
+from runs.errors import ManagedInputConflict, ManagedInputValidationError, StateConflict
+from runs.models import Role, Round, Run
+from runs.requests import APPROVAL_KEY, MAX_WORDS, OUTCOME_KEY, PLAN_KEY
+from runs.round_checks import check_form, check_responses, checked_shape
+from runs.round_rows import Decider, ending, lock
+from runs.round_states import RoundKind, RoundOutcome, RoundStatus
+from runs.run_states import PermissionMode
+
+DENIED = (
+    "A person denied this call and gave no reason. Do not repeat it as it is: "
+    "go on without it, or ask what to do instead."
+)
+"""What the agent is told when a deny carries no words (R19)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Remember:
+    """Allow the same tool from now on: in this "run", for its "user", or in the "account".
+
+    `days` is for how many days, None until revoked.
+    """
+
+    scope: str
+    days: int | None = None
+
+
+def decide(
+    actor: Actor,
+    round_id: str,
+    responses: Mapping[str, Mapping[str, Any]],
+    *,
+    idempotency_key: str,
+    shown_digest: str | None = None,
+    remember: Remember | None = None,
+    note: str = "",
+    via: str = "page",
+) -> Round:
+    """Answer a pause as `actor`; answer, remembered rule and what the rule closes are one transaction.
+
+    `responses` carries exactly the round's keys, `shown_digest` the digest of what the person saw (R12), `note`
+    their words to the agent where the answer itself has none. `remember` counts only for an allowed approval;
+    with a deny it is ignored, because a person must be able to deny whatever else the form says.
+
+    Raises NotFound, NotAllowed; ManagedInputValidationError when the answer, edited arguments (R20) or what is to
+    be remembered (R16) is not acceptable, and then nothing has changed; StateConflict or ManagedInputConflict
+    when the round is over or shows something else now, with who decided what and when in `details` (R2, R7).
+    """
+    _authorise(actor, round_id)
+    with transaction.atomic():
+        settled = _decide(
+            actor,
+            lock(round_id),
+            responses,
+            idempotency_key=idempotency_key,
+            shown_digest=shown_digest,
+            remember=remember,
+            note=note,
+            via=via,
+        )
+    return rounds.accepted(settled)
+
+
+def save_draft(
+    actor: Actor, round_id: str, key: str, response: Mapping[str, Any], *, via: str = "page"
+) -> Round:
+    """Keep the answer to one request of a pause; the last one answers the whole pause with all of them (A21).
+
+    Raises what `decide` raises.
+    """
+    _authorise(actor, round_id)
+    decider = Decider(user=actor.user, via=via)
+    with transaction.atomic():
+        settled = rounds.save_draft(round_id, key, response, decider=decider)
+        if isinstance(settled, Round) and settled.status == RoundStatus.PENDING:
+            settled = _answer_if_complete(actor, settled, via)
+    return rounds.accepted(settled)
+
+
+@transaction.atomic
+def switch_mode(actor: Actor, run_id: int, mode: str, *, via: str = "page") -> Run:
+    """Change the permission mode of a run; to autonomous also lets pending approvals go that need nobody now.
+
+    Questions, plans, and calls that ask in every mode stay (m8tes-http 4.4). Raises NotFound, NotAllowed,
+    ModelValidationError for an unknown mode, StateConflict on a finished run.
+    """
+    access.get(actor, Run.objects.all(), pk=run_id)
+    actor.require(Role.OPERATOR)
+    run = control.set_mode(run_id, mode, decider=Decider(user=actor.user, via=via))
+    if run.mode == PermissionMode.AUTONOMOUS:
+        resolutions.close_autonomous(run, f"{actor.user.get_username()} switched the run to autonomous.")
+        run.refresh_from_db()
+    return run
+
+
+def _authorise(actor: Actor, round_id: str) -> None:
+    access.get(actor, Round.objects.all(), pk=round_id)
+    actor.require(Role.OPERATOR)
+
+
+def _decide(
+    actor: Actor,
+    round_: Round,
+    responses: Mapping[str, Mapping[str, Any]],
+    *,
+    idempotency_key: str,
+    shown_digest: str | None = None,
+    remember: Remember | None = None,
+    note: str = "",
+    via: str,
+) -> Round | StateConflict:
+    first = round_.status == RoundStatus.PENDING
+    payload = checked_shape(responses)
+    check_responses(round_, payload)
+    words = _words(round_, payload, note)
+    if round_.kind == RoundKind.APPROVAL:
+        payload = {APPROVAL_KEY: {"action": "accept", "content": _approval(round_, payload, words)}}
+        if payload[APPROVAL_KEY]["content"]["decision"] == "deny":
+            remember = None
+    elif remember is not None:
+        raise ManagedInputValidationError("Only an allowed tool call can be remembered.")
+    rule = _rule(round_, remember) if first and remember else None
+    settled = rounds.try_answer(
+        round_.pk,
+        payload,
+        decider=Decider(user=actor.user, via=via),
+        idempotency_key=idempotency_key,
+        shown_digest=shown_digest,
+        note=words,
+    )
+    if isinstance(settled, StateConflict) or settled.kind != RoundKind.APPROVAL:
+        return settled
+    if not first:
+        return _same_remember(settled, remember)
+    policy = grant(actor, rule, source=Source.RUN_APPROVAL) if rule else None
+    resolutions.record(settled, _remembered(policy, remember))
+    return settled
+
+
+def _answer_if_complete(actor: Actor, round_: Round, via: str) -> Round | StateConflict:
+    if round_.drafts.keys() != round_.requests.keys():
+        return round_
+    return _decide(actor, round_, round_.drafts, idempotency_key=rounds.draft_key(round_.pk), via=via)
+
+
+def _words(round_: Round, payload: Mapping[str, Mapping[str, Any]], note: str) -> str:
+    """What the person says to the agent: the text in the answer, else the note."""
+    fields = {
+        RoundKind.APPROVAL: (APPROVAL_KEY, "feedback"),
+        RoundKind.PLAN: (PLAN_KEY, "text"),
+        RoundKind.OUTCOME: (OUTCOME_KEY, "text"),
+    }
+    key, name = fields.get(RoundKind(round_.kind), (None, ""))
+    words = str(payload[key]["content"].get(name, "")) if key else ""
+    words = words.strip() or note.strip()
+    if len(words) > MAX_WORDS:
+        raise ManagedInputValidationError(f"A note has at most {MAX_WORDS:,} characters.")
+    return words
+
+
+def _approval(round_: Round, payload: Mapping[str, Mapping[str, Any]], words: str) -> dict[str, Any]:
+    """The answer to an approval as it is stored: checked edits only if there are any, a deny always with words."""
+    content = payload[APPROVAL_KEY]["content"]
+    if content["decision"] == "deny":
+        return {"decision": "deny", "feedback": words or DENIED}
+    allowed = {"decision": "allow"} | ({"feedback": words} if words else {})
+    edited = content.get("arguments")
+    if edited is None or canonical_json(edited) == canonical_json(round_.context["arguments"]):
+        return allowed
+    check_form(round_.context["input_schema"], edited, key=APPROVAL_KEY, under=["arguments"])
+    return {**allowed, "arguments": edited}
+
+
+def _rule(round_: Round, remember: Remember) -> Rule:
+    """The rule to store with the decision; raises ManagedInputValidationError unless the pause offers its scope.
+
+    The call is decided anew, because a tool may have become strict, or another tool, since the card was drawn.
+    """
+    offered = round_.context["verdict"]["remember"]
+    now = evaluate(round_.run, round_.turn, round_.step.call)
+    still = now.effect is Effect.ALLOW or remember.scope in now.remember
+    if remember.scope not in offered or not still:
+        raise ManagedInputValidationError(
+            f"This decision cannot be remembered for the {remember.scope}: {now.reason} Decide this call alone.",
+            details={"remember": offered if still else []},
+        )
+    target = f"{round_.server_name}:{round_.operation_name}"
+    return remembering(round_.run, target, Scope(remember.scope), remember.days)
+
+
+def _remembered(policy: Policy | None, remember: Remember | None) -> dict[str, Any]:
+    """What the round's context says of a rule that was stored with the decision (R29)."""
+    if policy is None or remember is None:
+        return {}
+    text = rule_sentence(policy)
+    return {"remembered": {**asdict(remember), "rule_id": policy.pk, "text": text}}
+
+
+def _same_remember(round_: Round, remember: Remember | None) -> Round:
+    """A repeated decision must repeat what was to be remembered too (R3); it never stores a rule again."""
+    stored = round_.context.get("remembered")
+    before = Remember(scope=stored["scope"], days=stored["days"]) if stored else None
+    if before == remember or round_.outcome != RoundOutcome.ALLOWED:
+        return round_
+    raise ManagedInputConflict(
+        "This call was allowed already, and what you ask to remember was not part of that. Make a rule for it.",
+        details=ending(round_),
+    )

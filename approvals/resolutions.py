@@ -1,0 +1,103 @@
+"""What follows from an approval: the record of how it ended, and pauses that need no person any more.
+
+A new allow rule closes the other pending approvals that it covers (R9), a switch to autonomous those of its run
+(m8tes-http 4.4). Both decide every call anew by the one order; only an Allow closes, and everything else stays
+as it is (R8). Every function must run inside the transaction of what it follows from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.db.models import QuerySet
+
+from approvals.facts import Effect, Scope
+from approvals.gate import evaluate, record_use
+from approvals.models import Policy
+from approvals.permission import Decision
+from runs import events, rounds
+from runs.canonical import digest
+from runs.errors import StateConflict
+from runs.models import Round, Run
+from runs.requests import APPROVAL_KEY
+from runs.round_rows import Decider
+from runs.round_states import RoundKind
+
+VIA_RULE = "rule"
+VIA_MODE = "mode"
+
+_ALLOW = {APPROVAL_KEY: {"action": "accept", "content": {"decision": "allow"}}}
+
+
+def record(round_: Round, facts: dict[str, Any]) -> None:
+    """Keep with a decided approval why it ended so, and tell of it.
+
+    `facts` go into the round's context, for the card: {"remembered": {...}} if a rule was stored with the
+    decision, {"allowed_by": {...}} if no person decided.
+    """
+    round_.context = {**round_.context, **facts}
+    round_.save(update_fields=["context"])
+    content = (round_.responses or {})[APPROVAL_KEY]["content"]
+    arguments = content.get("arguments", round_.context["arguments"])
+    why = facts.get("remembered") or facts.get("allowed_by") or {}
+    events.record(
+        round_.run,
+        "permission_resolved",
+        {
+            "request_id": round_.pk,
+            "resolved_status": round_.outcome,
+            "remembered": "remembered" in facts,
+            "rule_id": why.get("rule_id"),
+            "reason": why.get("text"),
+            "shown_digest": round_.shown_digest,
+            "decided_digest": digest(arguments),
+            "edited": "arguments" in content,
+        },
+        turn=round_.turn,
+        actor=round_.decided_by,
+        actor_name=round_.decided_via,
+    )
+
+
+def close_covered(policy: Policy, sentence: str) -> list[Round]:
+    """Allow the pending approvals that a new allow rule decides; `sentence` is the rule in words."""
+    waiting = Round.objects.filter(account=policy.account_id, server_name=policy.target_server)
+    if policy.target_tool:
+        waiting = waiting.filter(operation_name=policy.target_tool)
+    if policy.scope == Scope.RUN:
+        waiting = waiting.filter(run=policy.run_id)
+    else:
+        waiting = waiting.filter(run__end_user=policy.end_user_id)
+    return _close(waiting, VIA_RULE, sentence, lambda decision: decision.rule_id == policy.pk)
+
+
+def close_autonomous(run: Run, sentence: str) -> list[Round]:
+    """Allow the pending approvals of a run that may go on without asking; `sentence` says who switched it."""
+    return _close(Round.objects.filter(run=run), VIA_MODE, sentence, lambda _decision: True)
+
+
+def _close(
+    waiting: QuerySet[Round], via: str, sentence: str, closes: Callable[[Decision], bool]
+) -> list[Round]:
+    # A round that somebody is deciding at this moment is skipped: it is theirs.
+    pending = (
+        waiting.filter(status="pending", kind=RoundKind.APPROVAL.value)
+        .select_for_update(of=("self",), skip_locked=True)
+        .select_related("run__agent", "run__end_user", "turn", "step__call")
+        .order_by("created_at", "pk")
+    )
+    closed = []
+    for round_ in pending:
+        decision = evaluate(round_.run, round_.turn, round_.step.call)
+        if decision.effect is not Effect.ALLOW or not closes(decision):
+            continue
+        settled = rounds.try_answer(
+            round_.pk, _ALLOW, decider=Decider(user=None, via=via), idempotency_key=f"{via}:{round_.pk}"
+        )
+        if isinstance(settled, StateConflict):
+            continue  # its deadline had passed; it has expired now
+        record(settled, {"allowed_by": {"rule_id": decision.rule_id, "text": sentence}})
+        record_use(decision)
+        closed.append(settled)
+    return closed
