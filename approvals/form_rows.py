@@ -27,14 +27,8 @@ _TEMPLATES = {
     FieldKind.MULTICHOICE: "options",
 }
 
-_INPUT_MODES = {
-    FieldKind.EMAIL: "email",
-    FieldKind.URI: "url",
-    FieldKind.INTEGER: "text",
-    FieldKind.NUMBER: "text",
-}
-"""Texts stay `type=text`: e-mail and number inputs send something else than what was typed, or nothing. The
-numeric keyboards of some phones have no minus sign, hence `text` for numbers."""
+_INPUT_MODES = {FieldKind.EMAIL: "email", FieldKind.URI: "url"}
+"""All of them stay `type=text`: e-mail and number inputs send something else than was typed, or nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,6 +134,10 @@ class Row:
 
     @property
     def input_mode(self) -> str:
+        """A keyboard for phones. Their digits-only ones lack a minus, and often the point of a decimal."""
+        least = self.field.bounds.get("minimum", self.field.bounds.get("exclusiveMinimum"))
+        if self.field.kind is FieldKind.INTEGER and isinstance(least, int | float) and least >= 0:
+            return "numeric"
         return _INPUT_MODES.get(self.field.kind, "")
 
     @property

@@ -20,13 +20,13 @@ def shown(field: FormField, value: Json) -> Raw:
     name = field.html_name
     if field.kind is FieldKind.JSON:
         return {name: (text_of(value),)}
+    if field.kind is FieldKind.CHOICE:
+        return {name: _indexes(field, [value])}
     if value is None:
         return {name: ()}
     if field.kind is FieldKind.DATETIME:
         local, zone = parted(value)
         return {name: (local,), name + ZONE: (zone,)}
-    if field.kind is FieldKind.CHOICE:
-        return {name: _indexes(field, [value])}
     if field.kind is FieldKind.MULTICHOICE:
         return {name: _indexes(field, value)}
     return {name: (value if isinstance(value, str) else canonical_json(value),)}
