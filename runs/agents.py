@@ -49,15 +49,19 @@ def save(actor: Actor, agent: Agent | None, values: AgentValues) -> Agent:
     {"path": [field], "message": sentence}.
     """
     actor.require(Role.ADMIN)
-    row = agent if agent is not None else Agent(account=actor.account)
     servers = _checked_servers(actor, values.servers)
-    row.name = _checked_name(actor, agent, values.name)
-    row.instructions = _checked_instructions(values.instructions)
-    row.harness = values.harness
-    row.definition = _checked_definition(values, servers)
-    row.default_mode = _checked_mode(values.default_mode)
-    row.elicitation_timeout = _checked_timeout(values.elicitation_timeout)
-    row.enabled = values.enabled
+    checked = {
+        "name": _checked_name(actor, agent, values.name),
+        "instructions": _checked_instructions(values.instructions),
+        "harness": values.harness,
+        "definition": _checked_definition(values, servers),
+        "default_mode": _checked_mode(values.default_mode),
+        "elicitation_timeout": _checked_timeout(values.elicitation_timeout),
+        "enabled": values.enabled,
+    }
+    row = agent if agent is not None else Agent(account=actor.account)
+    for field, value in checked.items():  # only now, so that a refusal leaves the caller's row as it was
+        setattr(row, field, value)
     row.save()
     row.servers.set(servers)
     return row

@@ -56,7 +56,7 @@ def _step_row(step: Facts, rounds: Sequence[Facts], notes: Sequence[Facts], chil
         target=f"{step['call__server_name']}:{step['call__name']}" if is_call else "",
         body=words.cut(text),
         body_part="text" if len(text) > load.LIMIT else "",
-        reason=str(verdict.get("reason", "")),
+        reason=words.why(verdict),
         rule_id=verdict.get("rule_id") if verdict.get("effect") == "allow" else None,
         error=words.cut(step["error"] or "") if ended else "",
         open=step["finished_at"] is None,

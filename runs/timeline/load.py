@@ -88,15 +88,13 @@ def changes(run: Run, *, after: int) -> Loaded:
 def _with_parts(run: Run, steps: Sequence[Facts], lines: Sequence[Facts], earlier: int | None) -> Loaded:
     pks = [step["pk"] for step in steps]
     seqs = [step["seq"] for step in steps]
-    notes = (
-        _events(run).filter(type__in=NOTES, payload__step__in=seqs) if seqs else Event.objects.none().values()
-    )
+    notes = _events(run).filter(type__in=NOTES, payload__step__in=seqs)
     return Loaded(
         run=run,
         steps=steps,
         rounds=list(_rounds(pks)),
         events=lines,
-        notes=list(notes),
+        notes=list(notes) if seqs else [],
         children=list(_children(pks)),
         earlier=earlier,
     )

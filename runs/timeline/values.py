@@ -6,7 +6,7 @@ import datetime as dt
 from dataclasses import dataclass
 from typing import Literal
 
-Tone = Literal["plain", "ok", "warn", "error", "muted"]
+Tone = Literal["neutral", "ok", "warn", "error", "muted"]
 
 
 @dataclass(frozen=True, kw_only=True)

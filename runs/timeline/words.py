@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from runs.timeline.load import LIMIT, Facts
@@ -34,10 +34,18 @@ def of_call(step: Facts) -> Words:
         case "unknown":
             return "outcome", "Nobody knows yet the outcome of", "error"
         case "sent":
-            return "sending", present, "plain"
+            return "sending", present, "neutral"
         case "input_required":
             return "clock", "Was asked for input by", "warn"
-    return "call", f"Wants to {infinitive}", "plain"
+    return "call", f"Wants to {infinitive}", "neutral"
+
+
+def why(verdict: Mapping[str, Any]) -> str:
+    """Why the gate let the call pass, or asked (R14)."""
+    reason, effect = str(verdict.get("reason", "")), verdict.get("effect")
+    if not reason or effect == "deny":
+        return ""
+    return f"Allowed without asking: {reason}" if effect == "allow" else f"Why it asked: {reason}"
 
 
 def of_step(step: Facts) -> Words:
@@ -46,14 +54,14 @@ def of_step(step: Facts) -> Words:
     ended_badly = status in ("failed", "denied", "cancelled")
     match step["kind"]:
         case "say":
-            return "say", "Says", "plain"
+            return "say", "Says", "neutral"
         case "ask":
             if status is None:
                 return "question", "Asks", "warn"
             return (
                 "question",
                 "Asked, without an answer" if ended_badly else "Asked",
-                "muted" if ended_badly else "plain",
+                "muted" if ended_badly else "neutral",
             )
         case "plan":
             return _plan(step, status)
@@ -63,9 +71,9 @@ def of_step(step: Facts) -> Words:
             return (
                 "run",
                 f"Started the agent {step['child_agent']}",
-                "error" if status == "failed" else "plain",
+                "error" if status == "failed" else "neutral",
             )
-    return "say", step["kind"].capitalize(), "plain"
+    return "say", step["kind"].capitalize(), "neutral"
 
 
 def _plan(step: Facts, status: str | None) -> Words:
@@ -76,26 +84,34 @@ def _plan(step: Facts, status: str | None) -> Words:
         case "approved":
             return "plan", f"Proposed {name}; it was approved", "ok"
         case "revise":
-            return "plan", f"Proposed {name}; changes were asked for", "plain"
+            return "plan", f"Proposed {name}; changes were asked for", "neutral"
     return "plan", f"Proposed {name}; it was not decided", "muted"
+
+
+_PEOPLE = {"api": "The API", "parent run": "The parent run", "page": "Somebody", "deadline": "The deadline"}
+"""Names of events that were not recorded for a person."""
 
 
 def of_event(event: Facts) -> Words:
     """A line that stands between the steps: messages, changes of the mode, ends of turns."""
-    who = event["actor_name"]
+    who = _PEOPLE.get(event["actor_name"], event["actor_name"])
     match event["type"]:
         case "run.started":
-            return "message", f"{who} started the run", "plain"
+            return "message", f"{who} started the run", "neutral"
         case "run.message":
-            return "message", f"{who} replied", "plain"
+            return "message", f"{who} replied", "neutral"
         case "run.mode":
-            return "policy", f"{who} changed the mode from {event['old']} to {event['new']}", "plain"
+            return "policy", f"{who} changed the mode from {event['old']} to {event['new']}", "neutral"
         case "run.completed":
             return "check", "The agent finished", "ok"
         case "run.timed_out":
             return "clock", "Timed out", "error"
         case "run.cancelled":
-            return "cross", f"{who} cancelled the run" if who != "worker" else "Cancelled", "muted"
+            return (
+                "cross",
+                f"{who} cancelled the run" if event["actor_name"] != "worker" else "Cancelled",
+                "muted",
+            )
         case "run.interrupted":
             return "error", "Interrupted", "error"
     return "error", "Failed", "error"
@@ -168,7 +184,7 @@ def _answered(kind: str, given: dict[str, Any], sentence: str, tone: Tone) -> tu
         return (
             ("{who} approved the plan", "ok")
             if decision == "approve"
-            else ("{who} asked for changes", "plain")
+            else ("{who} asked for changes", "neutral")
         )
     if kind == "outcome" and decision is not None:
         words = {
