@@ -6,4 +6,13 @@ from django.urls import path
 
 from approvals import views
 
-urlpatterns = [path("", views.inbox, name="inbox")]
+urlpatterns = [
+    path("", views.inbox, name="inbox"),
+    path("rounds/", views.waiting, name="waiting"),
+    path("rounds/<str:round_id>/", views.round_page, name="round"),
+    path("rounds/<str:round_id>/card", views.card, name="card"),
+    path("rounds/<str:round_id>/row", views.row, name="row"),
+    path("rounds/<str:round_id>/ending", views.ending, name="ending"),
+    path("rounds/<str:round_id>/decide", views.decide, name="decide"),
+    path("rounds/<str:round_id>/extend", views.extend, name="extend"),
+]

@@ -50,12 +50,20 @@ function sentence(kind, text) {
 function startServerNotices() {
   document.addEventListener("htmx:responseError", (event) => {
     const xhr = event.detail.xhr;
-    if (xhr.status === 401) { document.dispatchEvent(new CustomEvent("m3:signed-out")); return; }
     const notice = new DOMParser().parseFromString(xhr.responseText, "text/html").querySelector(".notice");
     toast(notice ? document.adoptNode(notice) : sentence("error", "The server could not do that. Nothing was changed. Try again."));
   });
   document.addEventListener("htmx:sendError", () => {
     toast(sentence("error", "Not sent: the server cannot be reached. Nothing was decided, and nothing will be sent by itself. Try again."));
+  });
+}
+
+// A request that was sent to the login page has found nobody signed in; the page stays as it is.
+function startSignedOut() {
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    if (new URL(event.detail.xhr.responseURL, location.href).pathname !== "/login") return;
+    event.detail.shouldSwap = false;
+    document.dispatchEvent(new CustomEvent("m3:signed-out"));
   });
 }
 
@@ -73,6 +81,7 @@ function startFreshTokens() {
 startPreferences();
 startClock();
 startServerNotices();
+startSignedOut();
 startFreshTokens();
 if (document.body.dataset.signedIn) {
   startAttention();

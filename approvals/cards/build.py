@@ -1,0 +1,286 @@
+"""Round -> Row and Round -> Card: the one source of what pages show of a pause."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from django.conf import settings
+from django.utils import timezone
+
+from approvals import policies
+from approvals.cards import wording
+from approvals.cards.arguments import arguments_table
+from approvals.cards.states import ending_of, events_of, history_of, state_of
+from approvals.cards.values import Arguments, Asked, Card, Option, Question, RememberChoice, RiskTag, Row
+from runs.access import Actor
+from runs.models import Round
+from runs.requests import APPROVAL_KEY
+from runs.risk import Risk
+from runs.round_states import RoundKind, RoundStatus
+from runs.visible import url_warnings, visible
+
+URGENT: Final = dt.timedelta(minutes=5)
+REMEMBER_DAYS: Final = 30
+
+_KIND_TAGS: Final = {
+    RoundKind.ELICITATION: ("Form", "form"),
+    RoundKind.QUESTION: ("Question", "question"),
+    RoundKind.PLAN: ("Plan", "plan"),
+    RoundKind.OUTCOME: ("Unknown result", "outcome"),
+    RoundKind.APPROVAL: ("Approval", "approval"),
+}
+
+
+def row_for(round_: Round, *, now: dt.datetime | None = None) -> Row:
+    """A line of the list; needs no query beyond `Round.objects.for_cards()`."""
+    now = now or timezone.now()
+    risk = _risk(round_)
+    tag, icon = _tag(round_)
+    left = round_.deadline - now if round_.deadline else None
+    return Row(
+        id=round_.pk,
+        kind=round_.kind,
+        version=round_.version,
+        icon=risk.icon if risk else icon,
+        tone=risk.icon if risk else ("warn" if round_.kind == RoundKind.OUTCOME else "info"),
+        tone_word=risk.word if risk else tag,
+        headline=_headline(round_),
+        sub=" · ".join(_sub(round_)),
+        created_at=round_.created_at,
+        deadline=round_.deadline,
+        age=wording.length_words((now - round_.created_at).total_seconds()),
+        left=_left(left),
+        urgent=left is not None and left < URGENT,
+    )
+
+
+def card_for(round_: Round, actor: Actor, *, now: dt.datetime | None = None) -> Card:
+    """Everything that the card of `round_` shows to `actor`; one query for the history, one for the rule texts."""
+    events = events_of(round_)
+    context: Mapping[str, Any] = round_.context
+    pending = round_.status == RoundStatus.PENDING
+    return Card(
+        row=row_for(round_, now=now),
+        tag=_tag(round_)[0],
+        risk=_risk(round_),
+        state=state_of(round_),
+        pending=pending,
+        controls=pending and actor.can_decide,
+        agent=visible(round_.run.agent.name),
+        end_user=_end_user(round_),
+        run_id=round_.run_id,
+        step=round_.step.seq,
+        asked_by=events[0].actor_name if events else "worker",
+        tool=visible(str(context.get("tool") or _operation(round_))),
+        server=visible(round_.server_name),
+        server_address=visible(str(context.get("server_address") or "")),
+        mode=str(context.get("mode") or round_.run.mode),
+        digest=round_.shown_digest,
+        ending=ending_of(round_, events),
+        history=history_of(events),
+        **_of_kind(round_, pending and actor.can_decide),
+    )
+
+
+def _of_kind(round_: Round, controls: bool) -> dict[str, Any]:
+    """The fields that only one kind of card has."""
+    kind = RoundKind(round_.kind)
+    if kind is RoundKind.APPROVAL:
+        return _approval(round_, controls)
+    if kind is RoundKind.QUESTION:
+        return {"why": "The agent needs an answer to go on.", "questions": questions_of(round_)}
+    if kind is RoundKind.PLAN:
+        return _plan(round_)
+    if kind is RoundKind.OUTCOME:
+        return _outcome(round_)
+    return {"why": f"{_asker(round_)} asked for input while it ran.", "asked": asked_of(round_)}
+
+
+def _approval(round_: Round, controls: bool) -> dict[str, Any]:
+    context = round_.context
+    verdict: Mapping[str, Any] = context.get("verdict") or {}
+    edited = ((round_.responses or {}).get(APPROVAL_KEY, {}).get("content") or {}).get("arguments")
+    arguments: Mapping[str, Any] = context.get("arguments") or {}
+    return {
+        "why": visible(str(verdict.get("reason") or "")),
+        "description": visible(str(context.get("description") or "")),
+        "arguments": arguments_table(arguments, context.get("last_allowed")),
+        "edited": arguments_table(edited, arguments) if edited is not None else None,
+        "remember": tuple(_remember(round_, verdict)) if controls else (),
+        "strict": verdict.get("risk") == Risk.STRICT,
+    }
+
+
+def _remember(round_: Round, verdict: Mapping[str, Any]) -> Iterable[RememberChoice]:
+    """What may be remembered, narrowest first, each with the rule that it saves; nothing for strict tools (R16)."""
+    scopes = [str(scope) for scope in verdict.get("remember") or []]
+    until = timezone.localdate() + dt.timedelta(days=REMEMBER_DAYS)
+    for scope in scopes:
+        for days in (None,) if scope == "run" else (REMEMBER_DAYS, None):
+            yield RememberChoice(
+                value=f"{scope}:{days}" if days else scope,
+                label=_remember_label(round_, scope, f"{until:%-d %B %Y}" if days else None),
+                rule=visible(
+                    policies.preview(round_.run, str(round_.context.get("tool") or ""), scope, days)
+                ),
+                checked=scope == scopes[0] and days is None and bool(verdict.get("remember_preselected")),
+            )
+
+
+def _remember_label(round_: Round, scope: str, until: str | None) -> str:
+    if scope == "run":
+        return f"Allow in run {round_.run_id}; ends with it"
+    whom = f"for {_end_user(round_)}" if scope == "user" else "in every run without an end user"
+    return (
+        f"Always allow {whom}, until {until}" if until else f"Always allow {whom}, until somebody revokes it"
+    )
+
+
+def _plan(round_: Round) -> dict[str, Any]:
+    context = round_.context
+    return {
+        "why": "The run is in plan mode: nothing but safe calls until a plan is approved.",
+        "plan": visible(str(context.get("text") or "")),
+        "revision": int(context.get("revision") or 0),
+        "feedback": visible(str(context.get("feedback") or "")),
+    }
+
+
+def _outcome(round_: Round) -> dict[str, Any]:
+    return {
+        "why": visible(str(round_.context.get("reason") or "")),
+        "arguments": arguments_table(round_.context.get("arguments") or {}),
+    }
+
+
+def questions_of(round_: Round, typed: Mapping[str, Any] | None = None) -> tuple[Question, ...]:
+    """The agent's questions with what was chosen: by the answer, else in `typed`, else in a draft."""
+    given = round_.responses or typed or round_.drafts
+    return tuple(
+        _question(number, question, given.get(f"q{number}") or {})
+        for number, question in enumerate(round_.context.get("questions") or [])
+    )
+
+
+def _question(number: int, question: Mapping[str, Any], response: Mapping[str, Any]) -> Question:
+    content: Mapping[str, Any] = response.get("content") or {}
+    chosen = content.get("selected") or []
+    return Question(
+        number=number,
+        key=f"q{number}",
+        header=visible(str(question.get("header") or "")),
+        text=visible(str(question.get("question") or "")),
+        multiple=bool(question.get("multiSelect")),
+        options=tuple(
+            Option(
+                index=index,
+                label=visible(str(option.get("label") or "")),
+                description=visible(str(option.get("description") or "")),
+                chosen=index in chosen,
+            )
+            for index, option in enumerate(question.get("options") or [])
+        ),
+        other=visible(str(content.get("other") or "")),
+    )
+
+
+def asked_of(round_: Round) -> tuple[Asked, ...]:
+    """The keyed requests in a stable order (that of storage), numbered so that keys never name anything (R15)."""
+    given = round_.responses or round_.drafts
+    return tuple(
+        Asked(
+            number=number,
+            key=key,
+            mode=str(request.get("mode") or "form"),
+            message=visible(str(request.get("message") or "")),
+            url=url_warnings(str(request.get("url") or ""), allow_http_loopback=settings.M3.demo)
+            if request.get("mode") == "url"
+            else None,
+            draft=(given.get(key) or {}).get("action"),
+            given=_given(round_, key),
+        )
+        for number, (key, request) in enumerate(round_.requests.items())
+    )
+
+
+def _given(round_: Round, key: str) -> Arguments | None:
+    content = ((round_.responses or {}).get(key) or {}).get("content")
+    return arguments_table(content) if content else None
+
+
+def _headline(round_: Round) -> str:
+    context: Mapping[str, Any] = round_.context
+    kind = RoundKind(round_.kind)
+    if kind is RoundKind.QUESTION:
+        return wording.questions_headline(
+            [str(asked.get("question") or "") for asked in context.get("questions") or [{}]]
+        )
+    if kind is RoundKind.PLAN:
+        return wording.plan_headline(str(context.get("text") or ""))
+    if kind is RoundKind.ELICITATION:
+        return wording.requests_headline(_asker(round_), list(round_.requests.values()))
+    name = str(context.get("tool") or _operation(round_)).partition(":")[2]
+    call = wording.call_headline(str(context.get("title") or ""), name, context.get("arguments") or {})
+    return call if kind is RoundKind.APPROVAL else f"Did this happen? {call}"
+
+
+def _sub(round_: Round) -> Iterable[str]:
+    yield visible(round_.run.agent.name)
+    if round_.server_name:
+        yield visible(round_.server_name)
+    if user := _end_user(round_):
+        yield f"for {user}"
+    kind = RoundKind(round_.kind)
+    if kind is RoundKind.ELICITATION:
+        yield _ask_words(round_)
+    elif kind is RoundKind.QUESTION:
+        asked = round_.context.get("questions") or []
+        yield wording.counted(sum(len(one.get("options") or []) for one in asked), "option")
+    elif kind is RoundKind.PLAN and round_.context.get("revision"):
+        yield f"revision {round_.context['revision']}"
+
+
+def _ask_words(round_: Round) -> str:
+    requests = list(round_.requests.values())
+    if len(requests) > 1:
+        return wording.counted(len(requests), "request")
+    if requests[0].get("mode") == "url":
+        return "link"
+    schema = requests[0].get("requested_schema")
+    fields = schema.get("properties") if isinstance(schema, dict) else None
+    return f"form, {wording.counted(len(fields), 'field')}" if isinstance(fields, dict) else "form"
+
+
+def _tag(round_: Round) -> tuple[str, str]:
+    modes = {request.get("mode") for request in round_.requests.values()}
+    if round_.kind == RoundKind.ELICITATION and modes == {"url"}:
+        return "Link", "link"
+    return _KIND_TAGS[RoundKind(round_.kind)]
+
+
+def _risk(round_: Round) -> RiskTag | None:
+    word = (round_.context.get("verdict") or {}).get("risk")
+    if round_.kind != RoundKind.APPROVAL or word not in list(Risk):
+        return None
+    risk = Risk(word)
+    return RiskTag(word=risk.word, icon=risk.value, describe=risk.describe)
+
+
+def _left(left: dt.timedelta | None) -> str | None:
+    if left is None:
+        return None
+    return f"{wording.length_words(left.total_seconds())} left" if left > dt.timedelta(0) else "time is up"
+
+
+def _end_user(round_: Round) -> str | None:
+    return visible(round_.run.end_user.user_id) if round_.run.end_user else None
+
+
+def _operation(round_: Round) -> str:
+    return f"{round_.server_name}:{round_.operation_name}" if round_.operation_name else ""
+
+
+def _asker(round_: Round) -> str:
+    return visible(round_.server_name or "A local tool")

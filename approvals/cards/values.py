@@ -1,0 +1,224 @@
+"""What a page shows of a pause, as values: made once by `card_for`, used by rows, cards and fragments alike.
+
+Plain module. Every text from outside has been through `runs.visible.visible` before it gets here (R13), and is
+escaped by the templates like any other (R15).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from runs.visible import UrlView
+
+
+@dataclass(frozen=True, kw_only=True)
+class RiskTag:
+    """Risk as a word with an icon of the same name; never colour alone (R47)."""
+
+    word: str
+    icon: str
+    describe: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class State:
+    """How far a pause has come, in the words of R4; `css` is the tone of its tag."""
+
+    word: str
+    sentence: str
+    icon: str
+    css: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Argument:
+    """One argument, complete (R11).
+
+    `block` asks for a scrollable block, `hidden` says that characters had to be written out, `was` is the value of
+    the last allowed call where it differs, `new` that this call is the first to carry the argument.
+    """
+
+    name: str
+    text: str
+    block: bool = False
+    hidden: bool = False
+    was: str | None = None
+    new: bool = False
+
+    @property
+    def marked(self) -> bool:
+        return self.new or self.was is not None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arguments:
+    """All arguments of a call, flattened by one level, and the same as canonical JSON.
+
+    `compared` is whether there was an earlier call; `gone` are arguments that it had and this one has not.
+    """
+
+    rows: tuple[Argument, ...]
+    raw: str
+    compared: bool = False
+    gone: tuple[Argument, ...] = ()
+
+    @property
+    def hidden_names(self) -> tuple[str, ...]:
+        return tuple(row.name for row in self.rows if row.hidden)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RememberChoice:
+    """One way to remember an allow: what is posted (`user:30`), its label, and the exact rule that it saves (R23)."""
+
+    value: str
+    label: str
+    rule: str
+    checked: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Option:
+    """An option of a question; it posts its index, so that labels may be anything."""
+
+    index: int
+    label: str
+    description: str = ""
+    chosen: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """One question of the agent. `number` names its inputs; no text from outside ever does (R15)."""
+
+    number: int
+    key: str
+    header: str
+    text: str
+    multiple: bool
+    options: tuple[Option, ...]
+    other: str = ""
+
+    @property
+    def anchor(self) -> str:
+        """The element that the error summary leads to: the first thing to answer with."""
+        return f"{self.key}-first"
+
+    @property
+    def other_id(self) -> str:
+        return f"{self.key}-other" if self.options else self.anchor
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """One keyed request of a server.
+
+    `draft` is the action that is saved for it, or was sent once the pause is over; `given` is the content that was
+    sent with it.
+    """
+
+    number: int
+    key: str
+    mode: str
+    message: str
+    url: UrlView | None = None
+    draft: str | None = None
+    given: Arguments | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ending:
+    """How a pause ended: "Allowed" by "bob" at a time, because of `reason`.
+
+    `note` is what the agent was told, `remembered` the rule that was stored with the decision (R29).
+    """
+
+    word: str
+    who: str
+    at: datetime
+    reason: str = ""
+    note: str = ""
+    remembered: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Happening:
+    """One line of a card's history."""
+
+    at: datetime
+    who: str
+    what: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A pause in the list."""
+
+    id: str
+    kind: str
+    version: int
+    icon: str
+    tone: str
+    tone_word: str
+    headline: str
+    sub: str
+    created_at: datetime
+    deadline: datetime | None
+    age: str
+    left: str | None
+    urgent: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Card:
+    """A pause in full, in the reading order of the page."""
+
+    row: Row
+    tag: str
+    risk: RiskTag | None
+    state: State
+    pending: bool
+    controls: bool
+    """Whether this person may decide, and there is still something to decide."""
+    agent: str
+    end_user: str | None
+    run_id: int
+    step: int
+    asked_by: str
+    tool: str
+    server: str
+    server_address: str
+    mode: str
+    why: str
+    digest: str
+    description: str = ""
+    message: str = ""
+    arguments: Arguments | None = None
+    edited: Arguments | None = None
+    remember: tuple[RememberChoice, ...] = ()
+    strict: bool = False
+    questions: tuple[Question, ...] = ()
+    asked: tuple[Asked, ...] = ()
+    plan: str = ""
+    revision: int = 0
+    feedback: str = ""
+    ending: Ending | None = None
+    history: tuple[Happening, ...] = ()
+
+    @property
+    def id(self) -> str:
+        return self.row.id
+
+    @property
+    def kind(self) -> str:
+        return self.row.kind
+
+    @property
+    def headline(self) -> str:
+        return self.row.headline
+
+    @property
+    def answered(self) -> int:
+        """Requests of a many-key round that have a saved answer."""
+        return sum(request.draft is not None for request in self.asked)
