@@ -47,6 +47,9 @@ from .values import (
 
 T = TypeVar("T")
 MAX_PROGRESS_TEXT = 500
+MAX_OPEN_PROMPTS = 20
+"""Most prompts of one call that may wait for a person at once; further ones are refused to the server."""
+
 _WRONG_GENERATION = frozenset(
     {UNSUPPORTED_PROTOCOL_VERSION, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, -32000}
 )
@@ -123,6 +126,7 @@ class _Leg:
         self._scope = anyio.CancelScope()
         self._fault: Exception | None = None
         self._error_code: int | None = None
+        self._open_prompts = 0
         self._refused_on: str | None = None
         """The generation on which the server refused; the same again would change nothing."""
 
@@ -134,6 +138,7 @@ class _Leg:
         if saved is None or not isinstance(outcome, Failed) or not self._may_be_wrong_generation(outcome):
             return outcome
         self._refused_on = next(iter(saved)) if outcome.sent else None
+        self.clock.restart()
         second = await self._attempt(None)
         if second is None or (isinstance(second, Failed) and outcome.sent and not second.sent):
             return outcome
@@ -173,6 +178,7 @@ class _Leg:
         outcome: Outcome | None = None
         with anyio.CancelScope() as self._scope:
             outcome = await self._operate(session)
+        self.clock.stop()  # closing has bounds of its own and must not turn an outcome into a timeout
         if self._fault is not None:
             raise self._fault
         return outcome
@@ -244,8 +250,14 @@ class _Leg:
             raise MCPError(code=INVALID_PARAMS, message=problem.message) from None
         if self._elicit is None:
             raise MCPError(code=INVALID_REQUEST, message="Nobody may be asked during this call.")
-        with self.clock.paused():
-            answer = await self._guarded(self._elicit(request))
+        if self._open_prompts >= MAX_OPEN_PROMPTS:
+            raise MCPError(code=INVALID_REQUEST, message="Too many prompts are open at once.")
+        self._open_prompts += 1
+        try:
+            with self.clock.paused():
+                answer = await self._guarded(self._elicit(request))
+        finally:
+            self._open_prompts -= 1
         if isinstance(answer, Refusal):
             raise MCPError(code=INVALID_REQUEST, message=answer.message)
         return answer_to_wire(answer)

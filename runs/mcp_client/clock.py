@@ -41,8 +41,15 @@ class HumanClock:
             self._changed.set()
 
     def stop(self) -> None:
-        """Never expire: what was waited for is here, and keeping it must not be cut short."""
+        """Do not expire: what was waited for is here, and keeping it must not be cut short."""
         self._stopped = True
+        self._changed.set()
+
+    def restart(self) -> None:
+        """Count down from the beginning."""
+        self._stopped = False
+        self._left = self.seconds
+        self._since = asyncio.get_running_loop().time()
         self._changed.set()
 
     async def expired(self) -> None:

@@ -6,7 +6,7 @@ import math
 
 import httpx2
 from mcp import MCPError
-from mcp_types import CONNECTION_CLOSED, PARSE_ERROR
+from mcp_types import CONNECTION_CLOSED, INVALID_REQUEST, PARSE_ERROR
 from pydantic import ValidationError
 
 from runs.errors import EgressRefused
@@ -19,9 +19,10 @@ from .stdio import StdioLink
 from .values import Failed, FailureCode
 
 MAX_SERVER_TEXT = 1000
-_LOST_CONNECTION = ("Connection closed", "SSE stream ended", "SSE stream failed")
+_LOST_STREAM = ("SSE stream ended", "SSE stream failed")
+_NOT_MCP = ("Failed to parse", "Unexpected content type", "server answered a request with 202")
 _STATUS_STANDINS = ("Server returned an error response", "Not Found", "Session terminated", "Redirect to ")
-"""The SDK's own texts for a lost connection and for an HTTP error without a JSON-RPC body."""
+"""The SDK's own texts for a lost stream, for an answer that is no message, and for a bare HTTP status."""
 
 
 def failed_from(error: Exception, attempt: Attempt, *, max_bytes: int) -> Failed | None:
@@ -73,20 +74,23 @@ def too_large(max_bytes: int, *, sent: bool) -> Failed:
 def _from_protocol_error(error: MCPError, attempt: Attempt, max_bytes: int) -> Failed:
     sent = attempt.operation_started
     link = attempt.link
-    if error.code == CONNECTION_CLOSED and error.message.startswith(_LOST_CONNECTION):
+    if error.code == CONNECTION_CLOSED and _is_lost_connection(error.message):
         if (isinstance(link, StdioLink) and link.too_large) or "byte limit" in error.message:
             return too_large(max_bytes, sent=sent)
         return _died(link.last_words() if isinstance(link, StdioLink) else "", sent=sent)
-    if error.code == PARSE_ERROR and error.message.startswith("Failed to parse"):
-        message = (
-            "The server's answer is not a JSON-RPC message. Check that the URL is that of an MCP server."
-        )
+    if error.code in (PARSE_ERROR, INVALID_REQUEST) and error.message.startswith(_NOT_MCP):
+        message = "The answer is not an MCP message. Check that the URL is that of an MCP server."
         return Failed(code=FailureCode.PROTOCOL_ERROR, message=message, sent=sent, answered=sent)
     if isinstance(link, HttpLink) and link.seen.status and error.message.startswith(_STATUS_STANDINS):
         return _from_status(link.seen.status, sent=sent)
     text = clip(error.message, MAX_SERVER_TEXT) or "no reason"
     message = f"The server refused: {text} (error {error.code})"
     return Failed(code=FailureCode.REFUSED_BY_SERVER, message=message, sent=sent, answered=sent)
+
+
+def _is_lost_connection(text: str) -> bool:
+    """Whether a -32000 is the SDK's own for a lost connection; servers use that code for errors of theirs."""
+    return text == "Connection closed" or text.startswith(_LOST_STREAM)
 
 
 def _from_status(status: int, *, sent: bool) -> Failed:

@@ -108,12 +108,15 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         Raises EgressRefused, or httpx2.ConnectError if the name does not resolve or nothing listens.
         """
         try:
-            response = await self._connect(request)
+            async with asyncio.timeout(NOTICE_SECONDS if request.method == "DELETE" else None):
+                response = await self._connect(request)
         except (EgressRefused, httpx2.ConnectError, httpx2.ConnectTimeout):
             if request.method == "POST":
                 self._seen.never_left = await request.aread()
             raise
         self._note(request, response)
+        if request.method == "DELETE":
+            return await _without_body(response)
         encoding = response.headers.get("content-encoding", "identity").strip().lower()
         if encoding not in ("", "identity"):
             await response.aclose()
@@ -160,16 +163,19 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
 
 def _pinned(request: httpx2.Request, host: str, address: str) -> httpx2.Request:
     """The same request aimed at one address; Host header and TLS name stay the URL's."""
-    extensions = {**request.extensions, "sni_hostname": host}
-    if request.method == "DELETE":
-        extensions["timeout"] = {**extensions.get("timeout", {}), "read": NOTICE_SECONDS}
     return httpx2.Request(
         request.method,
         request.url.copy_with(host=address),
         headers=request.headers,
         stream=request.stream,
-        extensions=extensions,
+        extensions={**request.extensions, "sni_hostname": host},
     )
+
+
+async def _without_body(response: httpx2.Response) -> httpx2.Response:
+    """Only the status: a server must not hold us by the answer to the end of its session."""
+    await response.aclose()
+    return httpx2.Response(response.status_code, headers=response.headers, content=b"")
 
 
 class _BoundedStream(httpx2.AsyncByteStream):

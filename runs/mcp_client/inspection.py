@@ -28,6 +28,8 @@ from .values import (
     ToolDefinition,
 )
 
+MAX_PROBLEMS = 50
+
 
 class InspectionFailed(M3Error):
     """The server could not be inspected; `failed` says why (its code is in `details`)."""
@@ -109,8 +111,14 @@ async def _everything(session: Session) -> Inspection:
         tools=tools,
         prompts=await _prompts(session, problems),
         resources=await _resources(session, problems),
-        problems=tuple(problems),
+        problems=_some(problems),
     )
+
+
+def _some(problems: list[str]) -> tuple[str, ...]:
+    if len(problems) <= MAX_PROBLEMS:
+        return tuple(problems)
+    return (*problems[:MAX_PROBLEMS], f"There are {len(problems) - MAX_PROBLEMS} more problems like these.")
 
 
 async def _tools(session: Session, problems: list[str]) -> tuple[ToolDefinition, ...]:

@@ -9,11 +9,14 @@ from mcp import MCPError
 from mcp.shared.inbound import find_invalid_x_mcp_header, mcp_param_headers, x_mcp_header_map
 from mcp_types import METHOD_NOT_FOUND
 
-from .mapping import UnacceptableError, tool_from_wire
+from .mapping import UnacceptableError, json_size, tool_from_wire
 from .sessions import Session
 from .values import MAX_TOOLS, Json, ToolDefinition
 
 MAX_PAGES = 200
+MAX_LIST_BYTES = 32_000_000
+"""Most JSON that one list may add up to, over all its pages."""
+
 D = TypeVar("D")
 
 
@@ -23,6 +26,7 @@ async def list_raw(session: Session, method: str, field: str, problems: list[str
     Raises MCPError for other refusals.
     """
     entries: list[Json] = []
+    size = 0
     cursor: str | None = None
     seen: set[str] = set()
     for _ in range(MAX_PAGES):
@@ -32,13 +36,14 @@ async def list_raw(session: Session, method: str, field: str, problems: list[str
             problems.append(f"The server's answer to {method} holds no list of {field}.")
             return entries
         entries += found
+        size += json_size(found)
         if len(entries) > MAX_TOOLS:
             problems.append(f"The server lists more than {MAX_TOOLS} {field}; the rest was left out.")
             return entries[:MAX_TOOLS]
         cursor = page.get("nextCursor")
         if not isinstance(cursor, str):
             return entries
-        if cursor in seen:
+        if cursor in seen or size > MAX_LIST_BYTES:
             break
         seen.add(cursor)
     problems.append(f"The server's list of {field} does not end; what came so far is kept.")

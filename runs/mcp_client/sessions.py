@@ -153,6 +153,6 @@ def _first_leaf(error: Exception) -> Exception:
     return error
 
 
-async def _declare_elicitation(context: object, params: object) -> ErrorData:  # noqa: ARG001 (keywords)
+async def _declare_elicitation(context: object, params: object) -> ErrorData:
     """Never called: the dispatcher answers before. Its presence declares elicitation by form and by URL."""
     return ErrorData(code=INVALID_REQUEST, message="Elicitation is answered elsewhere.")

@@ -84,15 +84,10 @@ async def open_stdio(binding: StdioBinding, *, max_bytes: int) -> AsyncIterator[
 async def _spawn(binding: StdioBinding, *, limit: int) -> asyncio.subprocess.Process:
     env = dict(binding.env)
     env.setdefault("PATH", os.environ.get("PATH", os.defpath))
-    command = shutil.which(binding.command, path=env["PATH"])
-    if command is None and binding.cwd is not None:
-        command = shutil.which(os.path.join(binding.cwd, binding.command))
-    if command is None:
-        raise FileNotFoundError(f"The command “{binding.command}” was not found")
     prefix = _DEATH_SIGNAL_PREFIX if await _has_death_signal() else ()
     return await asyncio.create_subprocess_exec(
         *prefix,
-        os.path.abspath(command),
+        _program(binding, env["PATH"]),
         *binding.args,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
@@ -102,6 +97,17 @@ async def _spawn(binding: StdioBinding, *, limit: int) -> asyncio.subprocess.Pro
         limit=limit,
         start_new_session=True,
     )
+
+
+def _program(binding: StdioBinding, path: str) -> str:
+    """The program's absolute path: a bare name on `path`, another one relative to the binding's directory."""
+    command = binding.command
+    if os.path.dirname(command) and binding.cwd is not None:
+        command = os.path.join(binding.cwd, command)
+    found = shutil.which(command, path=path)
+    if found is None:
+        raise FileNotFoundError(f"the command “{binding.command}” was not found")
+    return os.path.abspath(found)
 
 
 _death_signal_known: bool | None = None

@@ -135,7 +135,7 @@ class Operation:
 
     `name` is the tool's or prompt's name, or the resource's URI. `input_responses` are this round's answers
     as they go over the wire (`answer_to_wire`) and `request_state` the server's own state, verbatim; both
-    only on a retry. `definition`, if known, spares a listing and lets the result be checked against its schema.
+    only on a retry. `definition`, if known, spares a listing and lets the result be checked.
     """
 
     kind: Literal["tool", "prompt", "resource"]
