@@ -116,12 +116,11 @@ def _approval(round_: Round, controls: bool) -> dict[str, Any]:
 def _remember(round_: Round, verdict: Mapping[str, Any]) -> Iterable[RememberChoice]:
     """What may be remembered, narrowest first, each with the rule that it saves; nothing for strict tools (R16)."""
     scopes = [str(scope) for scope in verdict.get("remember") or []]
-    until = timezone.localdate() + dt.timedelta(days=REMEMBER_DAYS)
     for scope in scopes:
         for days in (None,) if scope == "run" else (REMEMBER_DAYS, None):
             yield RememberChoice(
                 value=f"{scope}:{days}" if days else scope,
-                label=_remember_label(round_, scope, f"{until:%-d %B %Y}" if days else None),
+                label=_remember_label(round_, scope, days),
                 rule=visible(
                     policies.preview(round_.run, str(round_.context.get("tool") or ""), scope, days)
                 ),
@@ -129,13 +128,11 @@ def _remember(round_: Round, verdict: Mapping[str, Any]) -> Iterable[RememberCho
             )
 
 
-def _remember_label(round_: Round, scope: str, until: str | None) -> str:
+def _remember_label(round_: Round, scope: str, days: int | None) -> str:
     if scope == "run":
         return f"Allow in run {round_.run_id}; ends with it"
     whom = f"for {_end_user(round_)}" if scope == "user" else "in every run without an end user"
-    return (
-        f"Always allow {whom}, until {until}" if until else f"Always allow {whom}, until somebody revokes it"
-    )
+    return f"Always allow {whom}, {f'for {days} days' if days else 'until somebody revokes it'}"
 
 
 def _plan(round_: Round) -> dict[str, Any]:

@@ -83,20 +83,20 @@ def _decimal(value: Any) -> Decimal | None:
 def _target(arguments: Mapping[str, Any]) -> str:
     """Whom or what the call is about: a recipient, a numbered thing, a path; the first that there is."""
     for key in _PEOPLE:
-        if (fact := _fact(arguments.get(key))) and key in arguments:
+        if fact := _fact(arguments.get(key), "recipients"):
             return f"to {fact}"
     for key, value in arguments.items():
         if key.lower().endswith(("_id", "Id")) and (fact := _fact(value)):
             return f"for {humanise(visible(key[:-3] if key.endswith('_id') else key[:-2])).lower()} {fact}"
     for key in _THINGS:
-        if fact := _fact(arguments.get(key)):
+        if fact := _fact(arguments.get(key), key):
             return fact
     return ""
 
 
-def _fact(value: Any) -> str:
+def _fact(value: Any, noun: str = "items") -> str:
     if isinstance(value, list):
-        return _fact(value[0]) if len(value) == 1 else f"{len(value)} items" if value else ""
+        return _fact(value[0]) if len(value) == 1 else f"{len(value)} {noun}" if value else ""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return ""
     return cut(visible(str(value)), _LONGEST_FACT) if str(value).strip() else ""
