@@ -19,7 +19,7 @@ from approvals.facts import Effect, Scope
 from approvals.models import Policy, Source
 from runs import access
 from runs.access import Actor
-from runs.errors import ModelValidationError, NotAllowed
+from runs.errors import ModelValidationError, NotAllowed, NotFound
 from runs.models import Account, EndUser, Role, Run
 from runs.models.server import server_name as server_name_rule
 from runs.visible import visible
@@ -66,7 +66,7 @@ def grant(actor: Actor | None, rule: Rule, *, source: Source, note: str = "") ->
     """
     if actor is not None:
         actor.require(Role.OPERATOR if source is Source.RUN_APPROVAL else Role.ADMIN)
-        _check_account(actor, rule)
+    _check_account(actor, rule)
     if len(note) > MAX_NOTE:
         raise ModelValidationError(f"A note has at most {MAX_NOTE} characters.")
     server, tool = parse_target(rule.target)
@@ -202,13 +202,12 @@ def _bad_target() -> ModelValidationError:
     )
 
 
-def _check_account(actor: Actor, rule: Rule) -> None:
+def _check_account(actor: Actor | None, rule: Rule) -> None:
     """An owner of another account looks like one that does not exist (house style 9)."""
-    if rule.end_user is not None:
-        access.get(actor, EndUser.objects.all(), pk=rule.end_user.pk)
-    if rule.run is not None:
-        access.get(actor, Run.objects.all(), pk=rule.run.pk)
-    access.get(actor, Account.objects.all(), pk=rule.account.pk)
+    accounts = {owner.account_id for owner in (rule.end_user, rule.run) if owner is not None}
+    accounts.add(actor.account.pk if actor else rule.account.pk)
+    if accounts != {rule.account.pk}:
+        raise NotFound(f"There is no such user or run in {rule.account.name}.")
 
 
 def _end_of(days: Any) -> dt.datetime | None:
