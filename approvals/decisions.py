@@ -63,7 +63,8 @@ def decide(
     with a deny it is ignored, because a person must be able to deny whatever else the form says.
 
     Raises NotFound, NotAllowed; ManagedInputValidationError when the answer, edited arguments (R20) or what is to
-    be remembered (R16) is not acceptable, and then nothing has changed; StateConflict or ManagedInputConflict
+    be remembered (R16) is not acceptable, ModelValidationError for a number of days that no rule can have, and
+    then nothing has changed; StateConflict or ManagedInputConflict
     when the round is over or shows something else now, with who decided what and when in `details` (R2, R7).
     """
     _authorise(actor, round_id)
