@@ -10,22 +10,9 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
+from approvals.facts import Effect, Scope
 from runs.models import Account, EndUser, Run, Server
 from runs.models.base import one_of, word_field
-
-
-class Effect(StrEnum):
-    ALLOW = "allow"
-    DENY = "deny"
-    ASK = "ask"
-
-
-class Scope(StrEnum):
-    """Whose calls a rule decides: one run's, one end user's, or those of runs that carry no end user."""
-
-    RUN = "run"
-    USER = "user"
-    ACCOUNT = "account"
 
 
 class Source(StrEnum):

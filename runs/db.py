@@ -37,7 +37,10 @@ async def read(query: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
 
 
 def _submit(pool: ThreadPoolExecutor, job: Callable[[], T]) -> asyncio.Future[T]:
-    return asyncio.get_running_loop().run_in_executor(pool, job)
+    running = asyncio.get_running_loop().run_in_executor(pool, job)
+    # Whoever waits may have been cancelled meanwhile; then the outcome is of interest to nobody.
+    running.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return running
 
 
 def _in_transaction(job: Callable[[], T]) -> T:

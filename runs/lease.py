@@ -69,6 +69,12 @@ def release(lease: Lease, *, seen: int, next_at: dt.datetime | None = None) -> b
     return Run.objects.filter(pk=lease.run_id).exclude(wake_seq=seen).exists()
 
 
+def give_up(lease: Lease) -> None:
+    """Give the run back unfinished (the worker stops): it stays due, and nobody waits for the lease to run out."""
+    held = Run.objects.filter(pk=lease.run_id, lease_token=lease.token, lease_owner=lease.owner)
+    held.update(lease_owner=None, lease_until=LONG_AGO)
+
+
 def wake(run_id: int) -> None:
     """Make the run due and tell the engine; must be called inside the transaction of whatever woke it."""
     Run.objects.filter(pk=run_id).update(wake_seq=F("wake_seq") + 1, next_at=None)

@@ -6,9 +6,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from django.conf import settings
+from django.db import connections
 from django.test import Client
 
 from runs import access, db, engines
+from runs.binding import identity_of
 from runs.canonical import digest
 from runs.control import Submission, create_run
 from runs.models import Account, Agent, Role, Round, Run, Server, Step, Tool, ToolCall, User
@@ -18,6 +21,22 @@ from runs.rounds import Opening, open_round
 from runs.run_states import HumanInput, TurnStatus
 from runs.turns import set_status
 from tests.people import person
+
+pytest_plugins = ["tests.requirements"]
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(
+    tmp_path_factory: pytest.TempPathFactory, django_db_modify_db_settings_parallel_suffix: None
+) -> None:
+    """A database file of its own for every test process, so that two test runs never meet in one file."""
+    connections["default"].settings_dict["TEST"]["NAME"] = str(tmp_path_factory.mktemp("db") / "test.sqlite3")
+
+
+@pytest.fixture(autouse=True)
+def quick_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody attacks the passwords of a test; real hashing would be most of its time."""
+    monkeypatch.setattr(settings, "PASSWORD_HASHERS", ["django.contrib.auth.hashers.MD5PasswordHasher"])
 
 
 @pytest.fixture(autouse=True)
@@ -86,11 +105,14 @@ def client_for() -> Callable[[User], Client]:
 
 
 @pytest.fixture
-def desk(account: Account) -> Server:
-    """A server row with two tools; no process stands behind it."""
+def desk(account: Account, monkeypatch: pytest.MonkeyPatch) -> Server:
+    """A server row with three tools and its entry in the host's list; no process stands behind it."""
+    monkeypatch.setitem(settings.M3.stdio_servers, "desk", {"command": "desk-server"})
     server = Server.objects.create(
-        account=account, name="desk", transport="stdio", entry="desk", identity="sha256:desk", trusted=True
+        account=account, name="desk", transport="stdio", entry="desk", trusted=True
     )
+    server.identity = identity_of(server)
+    server.save()
     for position, (name, hints) in enumerate(
         [("send_email", {}), ("get_customer", {"readOnlyHint": True}), ("refund", {"destructiveHint": True})]
     ):

@@ -53,6 +53,9 @@ async def advance(
         except LeaseLost:
             log.info("run %s was taken away while it was being driven", run_id)
             newer_wake = True
+        except asyncio.CancelledError:
+            await db.write(lease.give_up, held)
+            raise
         except OperationalError:
             raise  # the database's trouble, not the run's: the lease runs out and the sweep tries again
         except Exception as error:

@@ -1,25 +1,14 @@
-"""What the tests of services share beside `tests.conftest`: a server that its host really offers."""
+"""What the tests of services share beside `tests.conftest`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 import pytest
-from django.conf import settings
 
 from approvals.gate import PolicyGate
-from runs.binding import identity_of
 from runs.gate import Verdict
 from runs.models import EndUser, Run, Server, Step, ToolCall
-
-
-@pytest.fixture
-def desk(desk: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
-    """The server of `tests.conftest`, with its entry in the host's list of stdio servers."""
-    monkeypatch.setitem(settings.M3.stdio_servers, "desk", {"command": "desk-server"})
-    desk.identity = identity_of(desk)
-    desk.save()
-    return desk
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from runs.models import Account, Agent, Server, User
 GOOD = '{"steps": [{"call": "desk:send_email", "args": {"to": "ann@example.com"}, "as": "sent"}]}'
 
 
-@pytest.fixture()
+@pytest.fixture
 def admin(ada: User) -> Actor:
     return actor_for(ada)
 

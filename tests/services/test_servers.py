@@ -31,7 +31,7 @@ FILES = {
 }
 
 
-@pytest.fixture()
+@pytest.fixture
 def host(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Change what the host allows for one test."""
 
@@ -43,7 +43,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return change
 
 
-@pytest.fixture()
+@pytest.fixture
 def admin(ada: User) -> Actor:
     return actor_for(ada)
 
