@@ -13,10 +13,11 @@ from django.utils import timezone
 
 from approvals import policies
 from approvals.decisions import switch_mode
-from approvals.models import Effect, Policy, Source
+from approvals.facts import Effect
+from approvals.models import Policy, Source
 from runs.access import Actor, get, visible
 from runs.models import Role
-from runs.views.base import page
+from runs.views.base import filters, number, page
 
 PAGE = 50
 
@@ -38,7 +39,7 @@ _SOURCES = {Source.RUN_APPROVAL.value: "remembered from an approval", Source.API
 @page()
 def policy_list(request: HttpRequest, actor: Actor) -> HttpResponse:
     """Newest first, paged by id; what a single run remembers is on that run's page."""
-    chosen = {name: request.GET.get(name, "").strip() for name in ("q", "effect", "user", "before")}
+    chosen = filters(request, "q", "effect", "user", "before")
     rows = list(_filtered(actor, chosen).order_by("-pk")[: PAGE + 1])
     now = timezone.now()
     context = {
@@ -84,8 +85,9 @@ def _filtered(actor: Actor, chosen: dict[str, str]) -> QuerySet[Policy]:
         rows = rows.filter(effect=chosen["effect"])
     if chosen["user"]:
         rows = rows.filter(end_user__user_id=chosen["user"])
-    if chosen["before"].isdecimal():
-        rows = rows.filter(pk__lt=int(chosen["before"][:18]))
+    before = number(chosen["before"])
+    if before is not None:
+        rows = rows.filter(pk__lt=before)
     return rows
 
 

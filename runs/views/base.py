@@ -37,6 +37,16 @@ def page(*methods: str, role: Role = Role.VIEWER) -> Callable[[View[P]], Callabl
     return decorate
 
 
+def filters(request: HttpRequest, *names: str) -> dict[str, str]:
+    """The query's filters, trimmed; "" for those left out. A NUL is in no stored text, and PostgreSQL refuses it."""
+    return {name: request.GET.get(name, "").replace("\x00", "").strip() for name in names}
+
+
+def number(text: str) -> int | None:
+    """A number from a URL, small enough for any database; None if it is none."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
+
+
 def show_mistakes(form: BaseForm, error: M3Error) -> None:
     """Put a service's refusal beside the fields that it names, or on top of the form; typed text stays."""
     fields: list[dict[str, Any]] = error.details.get("fields", [])

@@ -20,7 +20,7 @@ from runs.models import Agent, Event, Role, Round, Run, Step
 from runs.round_rows import Decider
 from runs.run_states import Outcome, PermissionMode, TurnStatus
 from runs.timeline.words import pretty
-from runs.views.base import page, show_mistakes
+from runs.views.base import filters, number, page, show_mistakes
 
 PAGE = 40
 """Runs on one page of the list."""
@@ -44,7 +44,7 @@ STATES: dict[str, tuple[str, Q]] = {
 @page()
 def run_list(request: HttpRequest, actor: Actor) -> HttpResponse:
     """Newest first; `before` pages by id, so that a run started meanwhile moves nothing."""
-    chosen = {name: request.GET.get(name, "").strip() for name in ("status", "agent", "user", "before")}
+    chosen = filters(request, "status", "agent", "user", "before")
     rows = list(_filtered(actor, chosen).order_by("-pk")[: PAGE + 1])
     context = {
         "section": "runs",
@@ -70,20 +70,21 @@ def _filtered(actor: Actor, chosen: dict[str, str]) -> QuerySet[Run]:
     )
     if chosen["status"] in STATES:
         runs = runs.filter(STATES[chosen["status"]][1])
-    if chosen["agent"].isdecimal():
-        runs = runs.filter(agent=_number(chosen["agent"]))
+    agent, before = number(chosen["agent"]), number(chosen["before"])
+    if agent is not None:
+        runs = runs.filter(agent=agent)
     if chosen["user"]:
         runs = runs.filter(end_user__user_id=chosen["user"])
-    if chosen["before"].isdecimal():
-        runs = runs.filter(pk__lt=_number(chosen["before"]))
+    if before is not None:
+        runs = runs.filter(pk__lt=before)
     return runs
 
 
 @page()
 def run_detail(request: HttpRequest, actor: Actor, run_id: int) -> HttpResponse:
     run = _run(actor, run_id)
-    before = request.GET.get("before", "")
-    shown = timeline.page(run, before=_number(before) if before.isdecimal() else None)
+    before = number(request.GET.get("before", ""))
+    shown = timeline.page(run, before=before)
     return render(request, "runs/detail.html", _run_context(run) | {"timeline": shown, "before": before})
 
 
@@ -92,8 +93,7 @@ def run_timeline(request: HttpRequest, actor: Actor, run_id: int) -> HttpRespons
     """What an open page needs to catch up: rows changed since event `after`, and the parts of the page that
     follow the run's status."""
     run = _run(actor, run_id)
-    after = request.GET.get("after", "")
-    changed = timeline.since(run, after=_number(after) if after.isdecimal() else 0)
+    changed = timeline.since(run, after=number(request.GET.get("after", "")) or 0)
     return render(request, "runs/changes.html", _run_context(run) | {"timeline": changed})
 
 
@@ -197,8 +197,3 @@ def _download(text: str, name: str) -> HttpResponse:
     response["Content-Disposition"] = f'attachment; filename="{name}"'
     response["X-Content-Type-Options"] = "nosniff"
     return response
-
-
-def _number(text: str) -> int:
-    """A number from a URL, small enough for the database whatever was typed."""
-    return min(int(text[:18]), 2**62)
