@@ -10,15 +10,12 @@ import hashlib
 import json
 import os
 import secrets
-from datetime import date, timedelta
 from typing import Annotated, Any, Literal
 
 from mcp.server.mcpserver import Context, MCPServer, RequestStateSecurity
 from mcp.types import (
     CallToolResult,
     ElicitRequest,
-    ElicitRequestFormParams,
-    ElicitRequestURLParams,
     ElicitResult,
     InputRequiredResult,
     TextContent,
@@ -27,6 +24,7 @@ from mcp.types import (
 from pydantic import BaseModel, Field
 
 from m3web.demo_servers import http_port, record_effect
+from m3web.demo_servers.shipping_forms import address_form, cover_form, form, serial_form, terms_request
 
 STATE_SECONDS = 30 * 24 * 3600.0
 """How long a question may stay open: people answer after a weekend, not within ten minutes."""
@@ -36,8 +34,6 @@ READ_ONLY = ToolAnnotations(
 )
 RATES = {"economy": (4.90, 1.10, 6), "standard": (7.50, 1.60, 3), "express": (14.00, 3.20, 1)}
 """Base price and price per kilogram in euro, and days, per service."""
-
-COUNTRIES = {"DE": "Germany", "AT": "Austria", "CH": "Switzerland", "FR": "France", "NL": "Netherlands"}
 
 Service = Literal["economy", "standard", "express"]
 Tracking = Annotated[
@@ -63,11 +59,6 @@ server = MCPServer(
 )
 
 
-def form(message: str, properties: dict[str, Any], required: list[str]) -> ElicitRequest:
-    schema = {"type": "object", "properties": properties, "required": required}
-    return ElicitRequest(params=ElicitRequestFormParams(message=message, requested_schema=schema))
-
-
 def said(text: str, **structured: Any) -> CallToolResult:
     return CallToolResult(
         content=[TextContent(type="text", text=text)], structured_content=structured or None
@@ -78,53 +69,6 @@ def answers(context: Context) -> dict[str, ElicitResult]:
     """This round's answers by key; only elicitations are ever asked here."""
     got = context.input_responses or {}
     return {key: value for key, value in got.items() if isinstance(value, ElicitResult)}
-
-
-def address_form(missing: list[str]) -> ElicitRequest:
-    message = "Where should the parcel go?"
-    if missing:
-        message += f" The address still lacks: {', '.join(missing)}."
-    first_day = date.today() + timedelta(days=1)
-    properties = {
-        "recipient": {"type": "string", "title": "Recipient", "maxLength": 80},
-        "street": {
-            "type": "string",
-            "title": "Street and number",
-            "minLength": 1,
-            "maxLength": 120,
-            "description": "No post office boxes.",
-        },
-        "postal_code": {
-            "type": "string",
-            "title": "Postal code",
-            "pattern": "^[0-9A-Z][0-9A-Z -]{2,9}$",
-            "description": "Capital letters and digits, as on an envelope.",
-        },
-        "city": {"type": "string", "title": "City", "minLength": 1, "maxLength": 80},
-        "country": {
-            "type": "string",
-            "title": "Country",
-            "oneOf": [{"const": code, "title": name} for code, name in COUNTRIES.items()],
-            "default": "DE",
-        },
-        "delivery_date": {
-            "type": "string",
-            "format": "date",
-            "title": "Deliver on",
-            "description": f"Not before {first_day:%d %B %Y}. Leave empty for the next working day.",
-        },
-        "leave_at_door": {
-            "type": "boolean",
-            "title": "Leave at the door if nobody answers",
-            "default": False,
-        },
-        "instructions": {
-            "type": "string",
-            "title": "Instructions for the driver",
-            "maxLength": 500,
-        },
-    }
-    return form(message, properties, ["street", "city"])
 
 
 @server.tool(
@@ -196,48 +140,6 @@ async def quote(
     abroad = country != "DE"
     price = (base + per_kilogram * weight_kg) * (1.6 if abroad else 1.0)
     return Quote(service=service, price_eur=round(price, 2), days=days + 2 * abroad)
-
-
-def cover_form() -> ElicitRequest:
-    properties = {
-        "level": {
-            "type": "string",
-            "title": "Cover",
-            "oneOf": [
-                {"const": "basic", "title": "Basic: loss only, up to 500 €"},
-                {"const": "full", "title": "Full: loss and damage, up to the declared value"},
-            ],
-            "default": "basic",
-        },
-        "declared_value": {
-            "type": "number",
-            "title": "Declared value in euro",
-            "minimum": 1,
-            "maximum": 25000,
-        },
-        "contents": {
-            "type": "array",
-            "title": "Contents",
-            "items": {"type": "string", "enum": ["electronics", "glass", "documents", "clothing", "other"]},
-            "minItems": 1,
-            "maxItems": 3,
-        },
-    }
-    return form("What should the insurance cover?", properties, ["level", "declared_value"])
-
-
-def serial_form() -> ElicitRequest:
-    properties = {
-        "serial_number": {"type": "string", "title": "Serial number", "minLength": 4, "maxLength": 40}
-    }
-    return form("Full cover of electronics needs the serial number.", properties, ["serial_number"])
-
-
-def terms_request(tracking_number: str) -> ElicitRequest:
-    url = f"https://insurance.northwind.example/terms?parcel={tracking_number}"
-    return ElicitRequest(
-        params=ElicitRequestURLParams(message="Read and accept the insurance terms.", url=url)
-    )
 
 
 def wanted(got: dict[str, Any], tracking_number: str) -> dict[str, ElicitRequest]:

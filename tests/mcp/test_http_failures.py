@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
+import threading
 from typing import Any
 
 import pytest
@@ -177,19 +179,22 @@ async def test_a_header_mismatch_that_stays_is_a_refusal(recorder: Recorder) -> 
     assert server.methods().count("tools/call") == 2
 
 
+def opening(message: dict[str, Any]) -> Reply | None:
+    """What an older server answers to a handshake and to notices; None for anything else."""
+    if message["method"] == "initialize":
+        info = {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "serverInfo": {"name": "r", "version": "1"},
+        }
+        reply = {"jsonrpc": "2.0", "id": message["id"], "result": info}
+        return Reply(reply, headers={"mcp-session-id": "s-1"})
+    return Reply(b"", 202) if "id" not in message else None
+
+
 async def test_a_server_that_wants_a_handshake_gets_one_on_every_session(recorder: Recorder) -> None:
-    def answer(message: dict[str, Any], headers: dict[str, str]) -> Reply:
-        if message["method"] == "initialize":
-            info = {
-                "protocolVersion": "2025-06-18",
-                "capabilities": {},
-                "serverInfo": {"name": "r", "version": "1"},
-            }
-            reply = {"jsonrpc": "2.0", "id": message["id"], "result": info}
-            return Reply(reply, headers={"mcp-session-id": "s-1"})
-        if "id" not in message:
-            return Reply(b"", 202)
-        return result(message, content=[])
+    def answer(message: dict[str, Any], _: dict[str, str]) -> Reply:
+        return opening(message) or result(message, content=[])
 
     with raw_http(answer) as server:
         outcome = await recorder.perform(at(server), "x", saved=LEGACY, report_session=True)
@@ -197,3 +202,29 @@ async def test_a_server_that_wants_a_handshake_gets_one_on_every_session(recorde
     assert server.methods()[0] == "initialize"
     assert server.seen[-1][1]["mcp-session-id"] == "s-1"
     assert recorder.sessions[0].session_id == "s-1"
+
+
+@pytest.mark.parametrize("report_session", [False, True], ids=["plain", "resumable"])
+async def test_an_older_server_is_told_of_the_cancellation(recorder: Recorder, report_session: bool) -> None:
+    """Closing the connection is no signal in that generation, and the SDK says nothing for a resumable call."""
+    finish = threading.Event()
+
+    def answer(message: dict[str, Any], _: dict[str, str]) -> Reply:
+        if (reply := opening(message)) is not None:
+            return reply
+        finish.wait(PATIENCE)
+        return result(message, content=[])
+
+    with raw_http(answer) as server:
+        call = asyncio.create_task(
+            recorder.perform(at(server), "x", saved=LEGACY, report_session=report_session)
+        )
+        async with asyncio.timeout(PATIENCE):
+            while "tools/call" not in server.methods():
+                await asyncio.sleep(0.02)
+            call.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await call
+        finish.set()
+    (notice,) = [message for message, _ in server.seen if message["method"] == "notifications/cancelled"]
+    assert notice["params"]["requestId"] == recorder.journal[0][1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from runs.mcp_client import (
     UrlRequest,
     UrlsRequired,
 )
-from tests.mcp.bindings import LEGACY, PATIENCE, module, raw
+from tests.mcp.bindings import LEGACY, PATIENCE, effects_in, module, raw
 from tests.mcp.recorder import Recorder, accepting, text_of
 
 
@@ -162,7 +163,7 @@ async def test_more_prompts_than_anybody_could_answer_are_refused(recorder: Reco
 
 
 async def test_an_exception_of_the_callback_stops_the_call_and_its_text_stays_here(
-    recorder: Recorder,
+    recorder: Recorder, tmp_path: Path
 ) -> None:
     class LeaseGoneError(Exception):
         pass
@@ -172,9 +173,13 @@ async def test_an_exception_of_the_callback_stops_the_call_and_its_text_stays_he
 
     recorder.answer = answer
     params = {"message": "?", "requestedSchema": {"type": "object"}}
+    server = raw("legacy", M3_EFFECTS=str(tmp_path / "seen"))
     with pytest.raises(LeaseGoneError):
-        await recorder.perform(raw("legacy"), "asks", {"params": params}, saved=LEGACY)
-    assert "secret" not in json.dumps(recorder.journal)
+        await recorder.perform(server, "asks_and_hangs", {"params": params}, saved=LEGACY)
+    received = [entry["message"] for entry in effects_in(tmp_path / "seen")]
+    (refusal,) = [message for message in received if message.get("id") == "ask-1"]
+    assert refusal["error"]["message"] == "The client had to stop."
+    assert "secret" not in json.dumps(received)
 
 
 async def test_a_prompt_ends_when_its_server_does(recorder: Recorder) -> None:

@@ -22,25 +22,25 @@ async def until(condition: Any) -> None:
 
 
 async def test_a_tool_that_hangs_is_given_up_in_time(recorder: Recorder) -> None:
-    outcome = await recorder.perform(raw("modern"), "hangs", timeout=0.8)
+    outcome = await recorder.perform(raw("modern"), "hangs", timeout=2)
     assert isinstance(outcome, Failed)
     assert outcome.code == "timeout"
     assert outcome.outcome_unknown
-    assert "did not answer within 0.8 seconds" in outcome.message
+    assert "did not answer within 2 seconds" in outcome.message
 
 
 async def test_lines_that_are_no_messages_are_named_when_time_runs_out(recorder: Recorder) -> None:
-    outcome = await recorder.perform(raw("modern"), "noisy", timeout=0.8)
+    outcome = await recorder.perform(raw("modern"), "noisy", timeout=2)
     assert isinstance(outcome, Failed)
     assert "3 lines" in outcome.message
 
 
 async def test_the_time_a_person_takes_is_not_counted(recorder: Recorder) -> None:
     """The person takes longer than the whole timeout, the server nearly nothing."""
-    timeout = 1.0
+    timeout = 2.0
 
     async def answer(_: Request) -> Answer:
-        await asyncio.sleep(timeout * 1.3)
+        await asyncio.sleep(timeout * 1.1)
         return Answer(action="decline")
 
     recorder.answer = answer
@@ -124,7 +124,7 @@ async def cancel_slow(server: Any, effects: Path, recorder: Recorder, tag: str, 
 async def test_time_running_out_cancels_the_tool(
     playground: HttpBinding, effects: Path, recorder: Recorder
 ) -> None:
-    outcome = await recorder.perform(playground, "slow", {"tag": "late"}, saved=LEGACY, timeout=1.0)
+    outcome = await recorder.perform(playground, "slow", {"tag": "late"}, saved=LEGACY, timeout=2.0)
     assert isinstance(outcome, Failed)
     assert outcome.code == "timeout"
     await until(lambda: {"what": "slow cancelled", "tag": "late"} in effects_in(effects))

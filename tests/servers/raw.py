@@ -116,6 +116,8 @@ def call(request_id: Any, name: str, arguments: dict[str, Any]) -> None:
         send(id=request_id, result={"resultType": "complete", "content": [], "structuredContent": arguments})
     elif name == "asks":
         send(id=request_id, result={"content": [], "structuredContent": elicit(arguments["params"])})
+    elif name == "asks_and_hangs":
+        elicit(arguments["params"])
     elif name == "asks_often":
         replies = elicit_often(arguments["times"])
         send(id=request_id, result={"content": [], "structuredContent": {"replies": replies}})
