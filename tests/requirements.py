@@ -16,7 +16,7 @@ import pytest
 NODE_MODULES = Path(__file__).parent / "node" / "node_modules"
 
 _MARK = "Not run here, missing: "
-_NPM = "run `npm ci --ignore-scripts` in tests/node"
+_NPM = "node 22 and the servers from npm (run `npm ci --ignore-scripts` in tests/node)"
 _ARCHITECTURES = {"x86_64": "x64", "aarch64": "arm64"}
 _BROWSERS = ("chromium", "chromium-browser")
 
@@ -37,14 +37,14 @@ def node_path() -> str:
     """The pinned node 22; the system's may be too old for the conformance scenarios (node 20 dies at import)."""
     architecture = _ARCHITECTURES.get(platform.machine(), platform.machine())
     node = NODE_MODULES / f"node-linux-{architecture}" / "bin" / "node"
-    require(node.is_file(), f"node 22 and the servers from npm ({_NPM})")
+    require(node.is_file(), _NPM)
     return str(node)
 
 
 def npm_script(package: str) -> str:
     """The `dist/index.js` of an installed npm package."""
     script = NODE_MODULES / package / "dist" / "index.js"
-    require(script.is_file(), f"the npm package {package} ({_NPM})")
+    require(script.is_file(), _NPM)
     return str(script)
 
 
