@@ -83,7 +83,7 @@ def _name(path: Path) -> str:
 
 
 def _ambiguous(text: str) -> bool:
-    if not text or text != text.strip():
+    if not text or (text != text.strip() and "\n" not in text):
         return True
     try:
         json.loads(text)
