@@ -105,16 +105,18 @@ AXES_ENABLE_ADMIN = False
 AXES_VERBOSE = False
 
 REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": ["rest_framework.authentication.SessionAuthentication"],
+    "DEFAULT_AUTHENTICATION_CLASSES": ["m3web.api.auth.SessionAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["m3web.api.body.JsonBody"],
     "EXCEPTION_HANDLER": "m3web.api.errors.handle",
     "UNAUTHENTICATED_USER": None,
+    "UNICODE_JSON": False,  # a text from outside may hold half a character, which has no UTF-8 form
 }
 
 STATIC_URL = "static/"
 STATIC_ROOT = M3.data_dir / "static"
+STATIC_ROOT.mkdir(parents=True, exist_ok=True)  # whitenoise complains about a folder that is not there
 STATICFILES_DIRS = [BASE_DIR / "static"]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from django.core.exceptions import PermissionDenied
 from django.http import Http404
 from rest_framework import exceptions
 from rest_framework.response import Response
 
 from runs.errors import M3Error
+
+logger = logging.getLogger(__name__)
 
 _TYPES = {
     401: "authentication_error",
@@ -21,42 +25,73 @@ _TYPES = {
     422: "validation_error",
     429: "rate_limit_error",
 }
+_NOT_A_FIELD = "non_field_errors"
 
 
 def envelope(error: M3Error) -> dict[str, Any]:
     return _envelope(error.status, error.code, error.message, error.details)
 
 
-def handle(exception: Exception, context: Mapping[str, Any]) -> Response | None:
-    """DRF's exception handler: every refusal, ours or the framework's, in one shape; anything else is a 500."""
+def handle(exception: Exception, context: Mapping[str, Any]) -> Response:
+    """DRF's exception handler: every refusal, ours or the framework's, in one shape.
+
+    Anything else is a mistake of ours: it is logged with the `request_id` that the caller gets, and answered with
+    a 500 that says nothing of its inside.
+    """
     if isinstance(exception, M3Error):
         return Response(envelope(exception), status=exception.status)
     if isinstance(exception, Http404):
-        return Response(_envelope(404, "not_found", "There is nothing here.", {}), status=404)
-    if isinstance(exception, exceptions.ValidationError):
-        message = "The request body does not fit. Correct the fields named in details."
-        return Response(_envelope(422, "invalid_argument", message, {"fields": exception.detail}), status=422)
-    if isinstance(exception, exceptions.ParseError):
-        return Response(
-            _envelope(422, "invalid_json", f"The body is not JSON: {exception.detail}", {}), status=422
-        )
+        return _response(404, "not_found", "There is nothing here.")
+    if isinstance(exception, PermissionDenied):
+        return _response(403, "not_allowed", "You may not do this.")
     if isinstance(exception, exceptions.APIException):
-        code = exception.get_codes()
-        response = Response(
-            _envelope(
-                exception.status_code, code if isinstance(code, str) else "error", str(exception.detail), {}
-            ),
-            status=exception.status_code,
-        )
-        challenge = getattr(exception, "auth_header", None)
-        if challenge:
+        return _of_framework(exception)
+    response = _response(500, "internal_error", "Something failed on our side. Try again later.")
+    request_id = response.data["error"]["request_id"]
+    logger.error("API request %s failed", request_id, exc_info=exception)
+    return response
+
+
+def _of_framework(exception: exceptions.APIException) -> Response:
+    if isinstance(exception, exceptions.ValidationError):
+        message = "The request does not fit. Correct the fields named in details."
+        fields = list(_mistakes(exception.detail))
+        return _response(422, "invalid_argument", message, {"fields": fields})
+    if isinstance(exception, exceptions.ParseError):
+        return _response(422, "invalid_json", f"The body is not JSON: {exception.detail}")
+    if isinstance(exception, exceptions.NotAuthenticated | exceptions.AuthenticationFailed):
+        message = "You are not signed in, or your session has expired. Sign in and try again."
+        response = _response(exception.status_code, "not_authenticated", message)
+        if challenge := getattr(exception, "auth_header", None):
             response["WWW-Authenticate"] = challenge
         return response
-    return None
+    code = exception.get_codes()
+    return _response(exception.status_code, code if isinstance(code, str) else "error", str(exception.detail))
+
+
+def _mistakes(detail: Any, path: tuple[str | int, ...] = ()) -> Iterator[dict[str, Any]]:
+    """The framework's nested error detail as the list that `M3Error.details["fields"]` is everywhere else."""
+    if isinstance(detail, Mapping):
+        for name, inner in detail.items():
+            yield from _mistakes(inner, path if name == _NOT_A_FIELD else (*path, name))
+    elif isinstance(detail, list | tuple):
+        for inner in detail:
+            yield from _mistakes(inner, path)
+    else:
+        yield {"path": list(path), "message": str(detail)}
+
+
+def _response(status: int, code: str, message: str, details: Mapping[str, Any] | None = None) -> Response:
+    return Response(_envelope(status, code, message, details or {}), status=status)
 
 
 def _envelope(status: int, code: str, message: str, details: Mapping[str, Any]) -> dict[str, Any]:
-    """`error_code` stands in both places, because clients of different age look in either."""
+    """`error_code` stands in both places, because clients of different age look in either.
+
+    A 422 always has `fields`, so that a client may read it without asking; it is empty where the mistake
+    belongs to no single field.
+    """
+    fields: dict[str, Any] = {"fields": []} if status == 422 else {}
     return {
         "error": {
             "type": _TYPES.get(status, "api_error" if status >= 500 else "invalid_request_error"),
@@ -64,6 +99,6 @@ def _envelope(status: int, code: str, message: str, details: Mapping[str, Any]) 
             "code": status,
             "error_code": code,
             "request_id": uuid.uuid4().hex,
-            "details": {"error_code": code, **details},
+            "details": {**fields, **details, "error_code": code},
         }
     }
