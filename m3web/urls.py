@@ -6,6 +6,8 @@ from django.contrib import admin
 from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import URLPattern, URLResolver, include, path
 
+from m3web.api.routes import NothingHere
+
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("approvals.urls")),
     path("", include("approvals.policy_urls")),
@@ -13,4 +15,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("login", LoginView.as_view(redirect_authenticated_user=True), name="login"),
     path("logout", LogoutView.as_view(), name="logout"),
     path("admin/", admin.site.urls),
+    path("api/v2/", include("m3web.api.routes")),
+    path("api/<path:elsewhere>", NothingHere.as_view()),
 ]

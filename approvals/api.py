@@ -1,0 +1,102 @@
+"""Pauses over HTTP: list them, look at one, answer it; and the mode of a run, which may close some of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import Q
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.serializers import ValidationError
+
+from approvals.decisions import decide, switch_mode
+from approvals.serializers import Answer, NewMode, RoundLine, RoundQuery, RoundShape, Shown
+from runs import access
+from runs.access import Actor
+from runs.api.base import ActorView, checked, list_response
+from runs.models import Round, Run
+from runs.models.round import RoundQuerySet
+
+VIA = "api"
+
+_LINE = (
+    "account",
+    "kind",
+    "status",
+    "outcome",
+    "server_name",
+    "operation_name",
+    "version",
+    "deadline",
+    "created_at",
+    "updated_at",
+    "response_validated_at",
+    "failed_at",
+    "decided_via",
+    "decided_by__username",
+    "run__agent",
+    "run__end_user__user_id",
+)
+"""The columns of a line: arguments, schemas and answers may be large and stay where they are."""
+
+
+class RoundList(ActorView):
+    def get(self, request: Request) -> Response:
+        """Newest first; only what waits, unless `status=all`."""
+        query = checked(RoundQuery, request.query_params.dict())
+        rounds = Round.objects.filter(account=self.actor.account)
+        if query["status"] == Shown.PENDING:
+            rounds = rounds.pending()
+        if "kind" in query:
+            rounds = rounds.filter(kind=query["kind"])
+        if "run" in query:
+            rounds = rounds.filter(run=query["run"])
+        if "starting_after" in query:
+            rounds = _older(self.actor, rounds, query["starting_after"])
+        lines = (
+            rounds.select_related("run__end_user", "decided_by").only(*_LINE).order_by("-created_at", "-pk")
+        )
+        return list_response(lines, query["limit"], RoundLine, lambda round_: round_.pk)
+
+
+class RoundDetail(ActorView):
+    def get(self, request: Request, round_id: str) -> Response:
+        return Response(_shown(self.actor, round_id))
+
+
+class RoundRespond(ActorView):
+    def post(self, request: Request, round_id: str) -> Response:
+        """Answer the pause, with the refusals of the page; the same key and body again gets the same receipt."""
+        access.get(self.actor, Round.objects.all(), pk=round_id)
+        body = checked(Answer, request.data)
+        decide(
+            self.actor,
+            round_id,
+            body["responses"],
+            idempotency_key=body["idempotency_key"],
+            shown_digest=body["shown_digest"],
+            note=body["note"],
+            via=VIA,
+        )
+        return Response(_shown(self.actor, round_id))
+
+
+class RunPermissionMode(ActorView):
+    def patch(self, request: Request, run_id: int) -> Response:
+        access.get(self.actor, Run.objects.all(), pk=run_id)
+        body = checked(NewMode, request.data)
+        run = switch_mode(self.actor, run_id, body["permission_mode"], via=VIA)
+        return Response({"permission_mode": run.mode})
+
+
+def _older(actor: Actor, rounds: RoundQuerySet, last: str) -> RoundQuerySet:
+    """What comes after the pause `last`, which may have been decided since and left the list."""
+    mark = access.visible(actor, Round.objects.all()).filter(pk=last).only("created_at").first()
+    if mark is None:
+        raise ValidationError({"starting_after": ["There is no such pause."]})
+    return rounds.filter(Q(created_at__lt=mark.created_at) | Q(created_at=mark.created_at, pk__lt=mark.pk))
+
+
+def _shown(actor: Actor, round_id: str) -> dict[str, Any]:
+    round_ = access.get(actor, Round.objects.select_related("run__end_user", "decided_by"), pk=round_id)
+    return dict(RoundShape(round_).data)

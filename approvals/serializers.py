@@ -1,0 +1,124 @@
+"""What the API takes and shows of pauses. Never a lease, a protocol state or a resume token (contract C8)."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, Final
+
+from rest_framework import serializers
+
+from runs.api.base import MAX_ID, Limited
+from runs.api.fields import Text, Word
+from runs.models import Round
+from runs.round_states import RoundKind, RoundStatus
+from runs.run_states import PermissionMode
+
+MAX_KEY = 200
+"""Characters of an idempotency key."""
+
+_REQUEST: Final = ("request_key", "mode", "message", "requested_schema", "url", "elicitation_id")
+_CALL: Final = ("tool", "server_address", "mode")
+_CONTEXT: Final[Mapping[str, tuple[str, ...]]] = {
+    RoundKind.APPROVAL: (
+        *_CALL,
+        "title",
+        "description",
+        "arguments",
+        "input_schema",
+        "verdict",
+        "last_allowed",
+        "remembered",
+        "allowed_by",
+    ),
+    RoundKind.ELICITATION: _CALL,
+    RoundKind.QUESTION: ("questions", "mode"),
+    RoundKind.PLAN: ("text", "revision", "feedback", "mode"),
+    RoundKind.OUTCOME: (*_CALL, "arguments", "reason"),
+}
+"""What a card shows of each kind. A list of names, so that what is stored later does not appear by itself."""
+
+
+class Shown(StrEnum):
+    """Which pauses a list holds."""
+
+    PENDING = "pending"
+    ALL = "all"
+
+
+class RoundQuery(Limited):
+    """The query of the list; pauses have text for ids."""
+
+    starting_after = serializers.CharField(max_length=64, required=False)
+    kind = Word(RoundKind, required=False)
+    run = serializers.IntegerField(min_value=0, max_value=MAX_ID, required=False)
+    status = Word(Shown, default=Shown.PENDING.value)
+
+
+class RoundLine(serializers.Serializer[Round]):
+    """A pause in a list: what it is, where it stands, and who ended it."""
+
+    id = serializers.CharField(source="pk")
+    kind = serializers.CharField()
+    status = serializers.CharField()
+    outcome = serializers.CharField(allow_null=True)
+    run_id = serializers.IntegerField()
+    agent_id = serializers.IntegerField(source="run.agent_id")
+    user_id = serializers.CharField(source="run.end_user.user_id", allow_null=True)
+    operation = serializers.SerializerMethodField()
+    version = serializers.IntegerField()
+    deadline = serializers.DateTimeField(allow_null=True)
+    created_at = serializers.DateTimeField()
+    decided_by = serializers.CharField(source="decided_by.username", allow_null=True)
+    decided_via = serializers.SerializerMethodField()
+    decided_at = serializers.SerializerMethodField()
+
+    def get_operation(self, round_: Round) -> str | None:
+        """The full name of the tool, prompt or resource that asks; null where the agent itself does."""
+        return f"{round_.server_name}:{round_.operation_name}" if round_.operation_name else None
+
+    def get_decided_via(self, round_: Round) -> str | None:
+        return round_.decided_via or None
+
+    def get_decided_at(self, round_: Round) -> dt.datetime | None:
+        if round_.status == RoundStatus.PENDING:
+            return None
+        return round_.response_validated_at or round_.failed_at or round_.updated_at
+
+
+class RoundShape(RoundLine):
+    """A pause in full: everything that its card shows, and what an answer must carry."""
+
+    shown_digest = serializers.CharField()
+    requests = serializers.SerializerMethodField()
+    context = serializers.SerializerMethodField()  # type: ignore[assignment]  # a field, not the base's attribute
+    responses = serializers.JSONField(allow_null=True)
+    note = serializers.CharField()
+    failure_code = serializers.CharField(allow_null=True)
+    failure_message = serializers.CharField(allow_null=True)
+
+    def get_requests(self, round_: Round) -> dict[str, dict[str, Any]]:
+        return {key: _only(_REQUEST, request) for key, request in round_.requests.items()}
+
+    def get_context(self, round_: Round) -> dict[str, Any]:
+        return _only(_CONTEXT[round_.kind], round_.context)
+
+
+class Answer(serializers.Serializer[Any]):
+    """The body that answers a pause: exactly its keys, each with an action and, on accept, content."""
+
+    responses = serializers.DictField(child=serializers.DictField(), allow_empty=False)
+    idempotency_key = Text(allow_blank=False, max_length=MAX_KEY)
+    shown_digest = Text(required=False, allow_null=True, default=None)
+    note = Text(required=False, default="")
+
+
+class NewMode(serializers.Serializer[Any]):
+    """The body that switches a run's permission mode."""
+
+    permission_mode = Word(PermissionMode)
+
+
+def _only(names: tuple[str, ...], facts: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: facts[name] for name in names if name in facts}
