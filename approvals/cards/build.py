@@ -203,7 +203,7 @@ def asked_of(round_: Round) -> tuple[Asked, ...]:
 
 
 def _given(round_: Round, key: str) -> Arguments | None:
-    content = ((round_.responses or {}).get(key) or {}).get("content")
+    content = ((round_.responses or round_.drafts).get(key) or {}).get("content")
     return arguments_table(content) if content else None
 
 

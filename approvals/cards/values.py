@@ -114,8 +114,8 @@ class Question:
 class Asked:
     """One keyed request of a server.
 
-    `draft` is the action that is saved for it, or was sent once the pause is over; `given` is the content that was
-    sent with it.
+    `draft` is the action that is saved for it, or was sent once the pause is over; `given` is the content that goes
+    or went with it.
     """
 
     number: int
@@ -217,6 +217,11 @@ class Card:
     @property
     def headline(self) -> str:
         return self.row.headline
+
+    @property
+    def next_request(self) -> int | None:
+        """The first request that has no answer yet."""
+        return next((request.number for request in self.asked if request.draft is None), None)
 
     @property
     def answered(self) -> int:

@@ -54,12 +54,11 @@ function startSwaps() {
   });
   place().addEventListener("htmx:afterRequest", (event) => {
     event.target.closest?.("form.decision")?.classList.remove("sending");
-    const id = event.detail.requestConfig.path.match(/\/rounds\/([^/]+)\/decide/)?.[1];
-    if (id && event.detail.xhr.status === 200) forget(id);
   });
   document.addEventListener("htmx:afterSwap", (event) => {
     if (event.detail.target !== place()) return;
     trimReceipts();
+    forgetDecided(event.detail);
     arrived();
     showAddress();
     focusAfterSwap();
@@ -67,6 +66,12 @@ function startSwaps() {
   window.addEventListener("popstate", () => {
     if (location.pathname + location.search !== address) location.reload();
   });
+}
+
+// What was typed is kept until the pause it belongs to is decided; a saved part of it is no decision.
+function forgetDecided({ pathInfo, xhr }) {
+  const id = pathInfo.requestPath.match(/\/rounds\/([^/]+)\/decide/)?.[1];
+  if (id && xhr.status === 200 && cardNode()?.dataset.round !== id) forget(id);
 }
 
 // Clicks and submits during the guard, and on a card that is over, do nothing.
