@@ -15,6 +15,7 @@ from approvals.cards.arguments import arguments_table
 from approvals.cards.states import ending_of, events_of, history_of, state_of
 from approvals.cards.values import Arguments, Asked, Card, Option, Question, RememberChoice, RiskTag, Row
 from runs.access import Actor
+from runs.errors import ModelValidationError
 from runs.models import Round
 from runs.requests import APPROVAL_KEY
 from runs.risk import Risk
@@ -118,14 +119,22 @@ def _remember(round_: Round, verdict: Mapping[str, Any]) -> Iterable[RememberCho
     scopes = [str(scope) for scope in verdict.get("remember") or []]
     for scope in scopes:
         for days in (None,) if scope == "run" else (REMEMBER_DAYS, None):
-            yield RememberChoice(
-                value=f"{scope}:{days}" if days else scope,
-                label=_remember_label(round_, scope, days),
-                rule=visible(
-                    policies.preview(round_.run, str(round_.context.get("tool") or ""), scope, days)
-                ),
-                checked=scope == scopes[0] and days is None and bool(verdict.get("remember_preselected")),
-            )
+            rule = _rule_text(round_, scope, days)
+            if rule is not None:
+                yield RememberChoice(
+                    value=f"{scope}:{days}" if days else scope,
+                    label=_remember_label(round_, scope, days),
+                    rule=rule,
+                    checked=scope == scopes[0] and days is None and bool(verdict.get("remember_preselected")),
+                )
+
+
+def _rule_text(round_: Round, scope: str, days: int | None) -> str | None:
+    """The rule in words; None for a scope that this run cannot have, which then is not offered."""
+    try:
+        return visible(policies.preview(round_.run, str(round_.context.get("tool") or ""), scope, days))
+    except (ModelValidationError, ValueError):
+        return None
 
 
 def _remember_label(round_: Round, scope: str, days: int | None) -> str:
