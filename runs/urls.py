@@ -23,6 +23,7 @@ urlpatterns = [
     path("servers/new", servers.server_create, name="server-create"),
     path("servers/<int:server_id>", servers.server_detail, name="server-detail"),
     path("servers/<int:server_id>/edit", servers.server_edit, name="server-edit"),
+    path("servers/<int:server_id>/trust", servers.server_trust, name="server-trust"),
     path("servers/<int:server_id>/test", servers.server_test, name="server-test"),
     path("servers/<int:server_id>/remove", servers.server_remove, name="server-remove"),
     path(

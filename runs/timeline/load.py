@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Q, QuerySet, TextField
+from django.db.models import Q, QuerySet, TextField, Value
 from django.db.models.fields.json import KT
-from django.db.models.functions import Cast, Substr
+from django.db.models.functions import Cast, NullIf, Substr
 
 from runs.models import Event, Round, Run, Step
 from runs.steps import StepKind
@@ -112,7 +112,7 @@ def _steps(run: Run) -> QuerySet[Step, Any]:
             revision=KT("params__revision"),
             questions=_head(Cast("params__questions", TextField())),
             status=KT("result__status"),
-            error=_head(KT("result__error")),
+            error=_told("result__error"),
             value=_head(KT("result__result")),
             bytes_cut=KT("result__result__bytes"),
             value_head=_head(KT("result__result__head")),
@@ -156,6 +156,11 @@ def _head(text: Any) -> Substr:
     return Substr(text, 1, LIMIT + 1)
 
 
+def _told(path: str) -> Substr:
+    """Like `_head`, for a text that may be null: SQLite reads a JSON null as the word."""
+    return _head(NullIf(KT(path), Value("null")))
+
+
 def _rounds(step_pks: Sequence[int]) -> QuerySet[Round, Any]:
     return (
         Round.objects.filter(step__in=step_pks)
@@ -187,10 +192,10 @@ def _events(run: Run) -> QuerySet[Event, Any]:
         Event.objects.filter(run=run)
         .annotate(
             step=KT("payload__step"),
-            message=_head(KT("payload__message")),
-            output=_head(KT("payload__output")),
-            error=_head(KT("payload__error")),
-            reason=_head(KT("payload__reason")),
+            message=_told("payload__message"),
+            output=_told("payload__output"),
+            error=_told("payload__error"),
+            reason=_told("payload__reason"),
             old=KT("payload__from"),
             new=KT("payload__to"),
             turn_index=KT("payload__turn"),

@@ -8,6 +8,7 @@ from django.db.models import Count, Q
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from runs import servers
@@ -114,6 +115,14 @@ def server_tool_risk(request: HttpRequest, actor: Actor, server_id: int, tool_id
     messages.success(
         request, f"{tool.full_name} counts as {word or 'what its server says, if it is trusted'} now."
     )
+    return redirect(f"{reverse('server-detail', args=[server_id])}#tool-{tool.pk}")
+
+
+@page("POST", role=Role.ADMIN)
+def server_trust(request: HttpRequest, actor: Actor, server_id: int) -> HttpResponse:
+    server = servers.set_trusted(actor, server_id, request.POST.get("trusted") == "on")
+    word = "counts" if server.trusted else "does not count"
+    messages.success(request, f"What {server.name} says about its own tools {word} now.")
     return redirect("server-detail", server_id)
 
 

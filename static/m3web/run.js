@@ -16,8 +16,9 @@ if (timeline || list) {
   document.addEventListener("m3:connected", schedule);
 }
 
+// The row of a child run shows the child's state, so the child's hints count, too.
 function concerns(hint) {
-  return list !== null || String(hint.run_id) === document.body.dataset.run;
+  return list !== null || String(hint.run_id) === document.body.dataset.run || timeline.querySelector(`[data-child="${Number(hint.run_id)}"]`) !== null;
 }
 
 function schedule() {

@@ -280,3 +280,11 @@ def test_a_server_s_words_never_become_markup(
     assert "<img src=x" not in page
     assert "<i>tool</i>" not in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt;⟨U+202E⟩" in page
+
+
+def test_a_null_is_never_shown_as_a_word(make_run: MakeRun) -> None:
+    run = make_run()
+    turn = run.turns.get()
+    set_status(run, turn, TurnStatus.RUNNING_TURN)
+    finish(run, turn, Outcome.COMPLETED, output="All sent.")
+    assert [row.error for row in timeline.page(run).rows] == ["", ""]

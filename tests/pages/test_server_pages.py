@@ -64,6 +64,17 @@ def test_an_admin_sets_and_takes_back_a_risk(desk: Server, ada: User, client_for
     assert client.post(f"/servers/{desk.pk}/tools/{tool.pk}/risk", {"risk": "fun"}).status_code == 422
 
 
+def test_an_admin_trusts_a_server_and_takes_it_back(
+    desk: Server, ada: User, alice: User, client_for: ClientFor
+) -> None:
+    client = client_for(ada)
+    client.post(f"/servers/{desk.pk}/trust")
+    assert not Server.objects.get().trusted
+    client.post(f"/servers/{desk.pk}/trust", {"trusted": "on"})
+    assert Server.objects.get().trusted
+    assert client_for(alice).post(f"/servers/{desk.pk}/trust").status_code == 403
+
+
 def test_a_description_is_text_with_hidden_characters_written_out(
     desk: Server, alice: User, client_for: ClientFor
 ) -> None:
@@ -205,6 +216,7 @@ def test_a_look_lists_the_tools_of_a_real_server(
     assert "3 tools it no longer lists" in page
     fragment = client.post(f"/servers/{desk.pk}/test", headers={"HX-Request": "true"}).content.decode()
     assert 'id="looked-at"' in fragment
+    assert "desk is reachable and lists 1 tool." in fragment
     assert "<html" not in fragment
 
 
