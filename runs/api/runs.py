@@ -7,12 +7,11 @@ from typing import Any
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from runs import access, control
+from runs import access, commands
 from runs.access import Actor
 from runs.api.base import ActorView, Paging, checked, list_response
 from runs.control import Submission
-from runs.models import Agent, Event, Run
-from runs.round_rows import Decider
+from runs.models import Event, Run
 from runs.run_states import HumanInput
 from runs.serializers import EventShape, NewMessage, NewRun, RunShape
 
@@ -31,8 +30,7 @@ class RunList(ActorView):
     def post(self, request: Request) -> Response:
         """Start a run; it is answered at once, before anything of it has happened."""
         body = checked(NewRun, request.data)
-        agent = access.get(self.actor, Agent.objects.all(), pk=body["agent_id"])
-        run = control.create_run(agent, _submission(self.actor, body))
+        run = commands.start_run(self.actor, body["agent_id"], _submission(body))
         return Response(_shown(self.actor, run.pk), status=201)
 
 
@@ -43,17 +41,15 @@ class RunDetail(ActorView):
 
 class RunCancel(ActorView):
     def post(self, request: Request, run_id: int) -> Response:
-        run = access.get(self.actor, Run.objects.all(), pk=run_id)
-        control.cancel(run.pk, decider=Decider(user=self.actor.user, via=VIA))
+        commands.cancel_run(self.actor, run_id, via=VIA)
         return Response(_shown(self.actor, run_id))
 
 
 class RunReply(ActorView):
     def post(self, request: Request, run_id: int) -> Response:
         """Open the next turn; the run has its new status before this answers (contract m8tes-http 5.8)."""
-        run = access.get(self.actor, Run.objects.all(), pk=run_id)
         body = checked(NewMessage, request.data)
-        control.reply(run.pk, body["message"], user=self.actor.user)
+        commands.reply(self.actor, run_id, body["message"])
         return Response(_shown(self.actor, run_id))
 
 
@@ -71,7 +67,7 @@ def _shown(actor: Actor, run_id: int) -> dict[str, Any]:
     return dict(RunShape(run).data)
 
 
-def _submission(actor: Actor, body: dict[str, Any]) -> Submission:
+def _submission(body: dict[str, Any]) -> Submission:
     human: bool | None = body["human_in_the_loop"]
     return Submission(
         message=body["message"],
@@ -80,5 +76,4 @@ def _submission(actor: Actor, body: dict[str, Any]) -> Submission:
         user_id=body["user_id"],
         tools=body["tools"],
         metadata=body["metadata"],
-        started_by=actor.user,
     )

@@ -12,12 +12,11 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 
-from runs import control, timeline
+from runs import commands, timeline
 from runs.access import Actor, get, visible
 from runs.errors import M3Error, NotFound
 from runs.forms import ReplyForm, StartForm
 from runs.models import Agent, Event, Role, Round, Run, Step
-from runs.round_rows import Decider
 from runs.run_states import Outcome, PermissionMode, TurnStatus
 from runs.timeline.words import pretty
 from runs.views.base import filters, number, page, show_mistakes
@@ -123,7 +122,7 @@ def run_start(request: HttpRequest, actor: Actor) -> HttpResponse:
     form = StartForm(actor, request.POST if request.method == "POST" else None, initial=initial)
     if request.method == "POST" and form.is_valid():
         try:
-            run = control.create_run(form.cleaned_data["agent"], form.submission())
+            run = commands.start_run(actor, form.cleaned_data["agent"].pk, form.submission())
         except M3Error as error:
             show_mistakes(form, error)
         else:
@@ -135,8 +134,7 @@ def run_start(request: HttpRequest, actor: Actor) -> HttpResponse:
 
 @page("POST", role=Role.OPERATOR)
 def run_cancel(request: HttpRequest, actor: Actor, run_id: int) -> HttpResponse:
-    run = _run(actor, run_id)
-    control.cancel(run.pk, decider=Decider(user=actor.user, via="page"))
+    run = commands.cancel_run(actor, run_id)
     messages.success(request, f"Run {run.pk} is cancelled. Nothing more of it will be sent.")
     return redirect("run-detail", run.pk)
 
@@ -147,7 +145,7 @@ def run_reply(request: HttpRequest, actor: Actor, run_id: int) -> HttpResponse:
     form = ReplyForm(request.POST)
     if form.is_valid():
         try:
-            control.reply(run.pk, form.cleaned_data["message"], user=actor.user)
+            commands.reply(actor, run.pk, form.cleaned_data["message"])
         except M3Error as error:
             show_mistakes(form, error)
         else:
