@@ -63,7 +63,7 @@ def create_run(agent: Agent, submission: Submission, *, parent_step: Step | None
         parent_step=parent_step,
         started_by=submission.started_by,
     )
-    _open_turn(run, message, tools_approve=submission.tools_approve)
+    _open_turn(run, message, tools_approve=submission.tools_approve, user=submission.started_by)
     return run
 
 
@@ -74,7 +74,7 @@ def reply(run_id: int, message: str, *, user: User | None = None) -> Turn:
     text = _checked_message(message)
     if run.parent_id is not None:
         raise StateConflict(f"Run {run.pk} belongs to run {run.parent_id}; reply there.")
-    return _open_turn(run, text, actor=user)
+    return _open_turn(run, text, user=user)
 
 
 @transaction.atomic
@@ -109,13 +109,20 @@ def set_mode(run_id: int, mode: str, *, decider: Decider) -> Run:
     """Change how the run's further calls are decided; live children are never left laxer than their parent.
 
     To approval or plan switches human input on. What the change means for pauses that are pending already is
-    decided by `approvals.decisions`, which calls this. Raises StateConflict on a finished run.
+    decided by `approvals.decisions`, which calls this. Raises StateConflict on a finished run, and for a child
+    that would become laxer than its parent.
     """
     run = _locked(run_id)
     wanted = _mode(mode)
     if run.status == TurnStatus.FINISHED:
         raise StateConflict(
             f"Run {run.pk} has ended; its mode no longer matters.", details={"status": run.status}
+        )
+    if run.parent and stricter(wanted, PermissionMode(run.parent.mode)) is not wanted:
+        raise StateConflict(
+            f"Run {run.pk} belongs to run {run.parent_id}, whose mode is {run.parent.mode}; a child run is never "
+            f"laxer. Switch run {run.parent_id} first.",
+            details={"mode": run.parent.mode},
         )
     before, run.mode = run.mode, wanted.value
     if wanted is not PermissionMode.AUTONOMOUS:
@@ -124,8 +131,9 @@ def set_mode(run_id: int, mode: str, *, decider: Decider) -> Run:
     events.record(
         run, "run.mode", {"from": before, "to": wanted.value}, actor=decider.user, actor_name=decider.via
     )
-    for child in run.children.live():
-        set_mode(child.pk, stricter(wanted, PermissionMode(child.mode)).value, decider=decider)
+    if wanted is not PermissionMode.AUTONOMOUS:  # to which no child is laxer, so nothing of theirs changes
+        for child in run.children.live():
+            set_mode(child.pk, stricter(wanted, PermissionMode(child.mode)).value, decider=decider)
     return run
 
 
@@ -151,7 +159,8 @@ def freeze_bindings(agent: Agent) -> dict[str, Any]:
     }
 
 
-def _open_turn(run: Run, message: str, *, tools_approve: bool = False, actor: User | None = None) -> Turn:
+def _open_turn(run: Run, message: str, *, tools_approve: bool = False, user: User | None = None) -> Turn:
+    """`user` is who wrote this message, not who started the run: the history says who asked for what."""
     turn = Turn.objects.create(
         run=run,
         index=run.turns.count(),
@@ -164,14 +173,13 @@ def _open_turn(run: Run, message: str, *, tools_approve: bool = False, actor: Us
         status=TurnStatus.QUEUED.value,
     )
     turns.sync(run)
-    actor = actor or run.started_by
     events.record(
         run,
         "run.started" if turn.index == 0 else "run.message",
         {"turn": turn.index, "message": message, "mode": run.mode},
         turn=turn,
-        actor=actor,
-        actor_name="" if actor else ("parent run" if run.parent_id else "api"),
+        actor=user,
+        actor_name="parent run" if run.parent_id else "api",
     )
     lease.wake(run.pk)
     return turn
