@@ -1,4 +1,4 @@
-"""Time limits as people write them (durable contract A17).
+"""Time limits as people write them (durable contract A17), and moments as the API writes them.
 
 Plain module. `parse_timeout` reads what a caller or a form gave; `describe` says it back to people.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from runs.errors import ModelValidationError
@@ -86,6 +86,11 @@ def describe(length: timedelta | None) -> str:
     if rest or not parts:
         parts.append(_counted(rest, "second"))
     return " ".join(parts)
+
+
+def utc_text(moment: datetime) -> str:
+    """A moment as every JSON of ours has it: ISO 8601 in UTC with a final Z, as the API's own fields do."""
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 def _counted(count: float, unit: str) -> str:

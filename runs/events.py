@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from runs import push
 from runs.canonical import digest
+from runs.durations import utc_text
 from runs.models import Event, Round, Run, Turn, User
 
 WORKER = "worker"
@@ -61,11 +62,12 @@ def chain_hash(event: Event) -> str:
     return digest(
         {
             "run": event.run_id,
+            "turn": str(event.turn_id) if event.turn_id else None,
             "seq": event.seq,
             "type": event.type,
             "payload": event.payload,
             "actor": event.actor_name,
-            "at": event.at.isoformat(),
+            "at": utc_text(event.at),
             "previous": event.previous,
         }
     )

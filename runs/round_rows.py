@@ -8,6 +8,7 @@ from typing import Any
 from django.utils import timezone
 
 from runs import events
+from runs.durations import utc_text
 from runs.errors import NotFound
 from runs.models import Round, User
 from runs.round_states import RoundOutcome, RoundStatus
@@ -69,7 +70,7 @@ def ending(round_: Round) -> dict[str, Any]:
         "status": round_.status,
         "outcome": round_.outcome,
         "decided_by": round_.decided_by.get_username() if round_.decided_by else round_.decided_via,
-        "decided_at": (round_.response_validated_at or round_.failed_at or round_.updated_at).isoformat(),
+        "decided_at": utc_text(round_.response_validated_at or round_.failed_at or round_.updated_at),
     }
 
 
@@ -91,5 +92,5 @@ def facts(round_: Round) -> dict[str, Any]:
         "step": round_.step.seq,
         "operation": f"{round_.server_name}:{round_.operation_name}" if round_.operation_name else "",
         "shown_digest": round_.shown_digest,
-        "deadline": round_.deadline.isoformat() if round_.deadline else None,
+        "deadline": utc_text(round_.deadline) if round_.deadline else None,
     }
