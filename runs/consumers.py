@@ -29,18 +29,26 @@ class HintConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
             return
         wanted = parse_qs(self.scope["query_string"].decode("latin-1")).get("run", [""])[0]
         try:
-            groups, pending = await database_sync_to_async(_subscription)(user, wanted)
+            account, groups = await database_sync_to_async(_subscription)(user, wanted)
         except M3Error:
             await self.close(code=NOT_YOURS)
             return
         self.groups_joined = groups
         for group in groups:
             await self.channel_layer.group_add(group, self.channel_name)
-        await self.send_json({"type": "hello", "pending_count": pending})
+        # Counted after joining: a pause that opens in between is then counted or hinted at, never neither.
+        await self.send_json(
+            {"type": "hello", "pending_count": await database_sync_to_async(_pending)(account)}
+        )
 
     async def disconnect(self, code: int) -> None:
         for group in self.groups_joined:
             await self.channel_layer.group_discard(group, self.channel_name)
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        """A binary frame is ignored; the base class would end the socket with an error."""
+        if text_data:
+            await super().receive(text_data=text_data)
 
     async def receive_json(self, content: Any, **kwargs: Any) -> None:
         """Nothing that a page says here changes anything; a ping tells it that the line is alive."""
@@ -52,16 +60,21 @@ class HintConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
         """A frame that is not JSON is ignored like any other that says nothing."""
         try:
             return await super().decode_json(text_data)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
 
     async def hint(self, message: dict[str, Any]) -> None:
         await self.send_json(message["hint"])
 
 
-def _subscription(user: Any, wanted: str) -> tuple[tuple[str, ...], int]:
+def _subscription(user: Any, wanted: str) -> tuple[int, tuple[str, ...]]:
+    """The account whose hints this person may hear, and the groups that carry them. Raises NotAllowed, NotFound."""
     actor = access.actor_for(user)
     groups = [push.inbox_group(actor.account.pk), push.runs_group(actor.account.pk)]
     if wanted:
         groups.append(push.run_group(access.get(actor, Run.objects.all(), pk=wanted).pk))
-    return tuple(groups), Round.objects.filter(account=actor.account).pending().count()
+    return actor.account.pk, tuple(groups)
+
+
+def _pending(account: int) -> int:
+    return Round.objects.filter(account=account).pending().count()
