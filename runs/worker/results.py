@@ -15,11 +15,11 @@ def value_of(operation: str, raw: Mapping[str, Any]) -> Any:
     if operation == "prompt":
         value: Any = raw.get("messages", [])
     elif operation == "resource":
-        value = _texts(raw.get("contents", [])) or raw.get("contents", [])
+        value = _texts_or_blocks(raw.get("contents", []))
     elif raw.get("structuredContent") is not None:
         value = _unwrapped(raw["structuredContent"])
     else:
-        value = _texts(raw.get("content", [])) or _blocks(raw.get("content", []))
+        value = _texts_or_blocks(raw.get("content", []))
     return _bounded(value)
 
 
@@ -35,12 +35,18 @@ def _unwrapped(structured: Any) -> Any:
     return structured
 
 
-def _texts(blocks: Any) -> str:
-    """All text blocks as one text; empty if any block is not text."""
-    if not isinstance(blocks, list) or not all(
-        isinstance(b, Mapping) and isinstance(b.get("text"), str) for b in blocks
-    ):
-        return ""
+def _texts_or_blocks(blocks: Any) -> Any:
+    """A result that is all text is that text, even if it is empty; anything else stays blocks."""
+    text = _texts(blocks)
+    return _blocks(blocks) if text is None else text
+
+
+def _texts(blocks: Any) -> str | None:
+    """All text blocks as one text; None if there are no blocks or any is not text."""
+    if not isinstance(blocks, list) or not blocks:
+        return None
+    if not all(isinstance(block, Mapping) and isinstance(block.get("text"), str) for block in blocks):
+        return None
     return "\n".join(block["text"] for block in blocks)
 
 
@@ -55,8 +61,18 @@ def _blocks(blocks: Any) -> Any:
 
 
 def _bounded(value: Any) -> Any:
+    """`value`, or the beginning of its text once its JSON has more than MAX_VALUE_BYTES bytes."""
     text = json.dumps(value, ensure_ascii=False)
-    if len(text.encode("utf-8", "replace")) <= MAX_VALUE_BYTES:
+    size = _size(text)
+    if size <= MAX_VALUE_BYTES:
         return value
-    head = value if isinstance(value, str) else text
-    return {"truncated": True, "bytes": len(text), "head": head[: MAX_VALUE_BYTES // 4]}
+    head = (value if isinstance(value, str) else text)[: MAX_VALUE_BYTES // 4]
+    # A control character takes six bytes of JSON, so a quarter of the characters may still be too much.
+    if _size(json.dumps(head, ensure_ascii=False)) > MAX_VALUE_BYTES - 100:
+        head = head[: MAX_VALUE_BYTES // 8]
+    return {"truncated": True, "bytes": size, "head": head}
+
+
+def _size(text: str) -> int:
+    """Bytes of UTF-8; half a character (an unpaired surrogate) counts as one."""
+    return len(text.encode("utf-8", "replace"))
