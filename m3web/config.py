@@ -3,10 +3,12 @@ what was read, what is expected and where to change it (see `m3web.checks`)."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -57,16 +59,19 @@ class _Reader:
         self.source = source
         self.problems: list[Problem] = []
 
-    def get(self, name: str, default: T, parse: Callable[[str], T], expected: str) -> T:
+    def get(
+        self, name: str, default: T, parse: Callable[[str], T], expected: str, *, secret: bool = False
+    ) -> T:
+        """The parsed variable, or `default` if it is unset or unusable. A `secret` one is never quoted, neither
+        here nor by its parser's errors: what the checks say is printed and logged."""
         raw = self.source.get(name, "").strip()
         if not raw:
             return default
         try:
             return parse(raw)
-        except (ValueError, TypeError, KeyError, OSError) as error:
-            self.problems.append(
-                Problem(name, f"{name}={raw[:80]!r} cannot be used ({error}). Expected {expected}.")
-            )
+        except (ValueError, TypeError, KeyError, OSError, RecursionError) as error:
+            given = name if secret else f"{name}={raw[:80]!r}"
+            self.problems.append(Problem(name, f"{given} cannot be used ({error}). Expected {expected}."))
             return default
 
 
@@ -93,8 +98,44 @@ def _positive(raw: str) -> float:
     return value
 
 
+def _whole(raw: str) -> int:
+    value = int(raw)
+    if not 0 < value < 1_000_000_000:
+        raise ValueError("not a whole number from 1 to 999,999,999")
+    return value
+
+
 def _words(raw: str) -> list[str]:
-    return [word.strip() for word in raw.split(",") if word.strip()]
+    words = [word.strip() for word in raw.split(",") if word.strip()]
+    if not words:
+        raise ValueError("nothing between the commas")
+    return words
+
+
+def _hosts(raw: str) -> list[str]:
+    hosts = _words(raw)
+    for host in hosts:
+        if "/" in host or any(character.isspace() for character in host):
+            raise ValueError(f"{host!r} is not a host name")
+    return hosts
+
+
+def _origins(raw: str) -> list[str]:
+    origins = _words(raw)
+    for origin in origins:
+        parts = urlsplit(origin)
+        if parts.scheme not in {"http", "https"} or not parts.netloc or parts.path or parts.query:
+            raise ValueError(f"{origin!r} is not a scheme with a host and nothing after it")
+    return origins
+
+
+def _folder(raw: str) -> Path:
+    """A folder that can be written to; made if it is not there."""
+    folder = Path(raw).expanduser().resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError("it cannot be written to")
+    return folder
 
 
 def _log_level(raw: str) -> str:
@@ -115,31 +156,63 @@ def _stdio_servers(raw: str) -> dict[str, dict[str, Any]]:
     if not isinstance(loaded, dict):
         raise TypeError("not a JSON object")
     for name, entry in loaded.items():
-        if ":" in name or not isinstance(entry, dict) or not isinstance(entry.get("command"), str):
-            raise ValueError(f"entry {name!r} needs a name without a colon and a command")
+        mistake = _entry_mistake(name, entry)
+        if mistake:
+            raise ValueError(f"entry {name!r} {mistake}")
     return loaded
+
+
+def _entry_mistake(name: str, entry: Any) -> str | None:
+    """What is wrong with one entry of the allow-list; a mistake found here is not found in the middle of a run."""
+    if not name or ":" in name:
+        return "needs a name without a colon"
+    if not isinstance(entry, dict) or not isinstance(entry.get("command"), str) or not entry["command"]:
+        return "needs a command"
+    if unknown := set(entry) - {"command", "args", "env", "cwd", "variables"}:
+        return f"has an unknown key {min(unknown)!r}"
+    if not isinstance(entry.get("cwd", ""), str):
+        return "needs a text as cwd"
+    for key in ("args", "variables"):
+        values = entry.get(key, [])
+        if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+            return f"needs a list of texts as {key}"
+    env = entry.get("env", {})
+    if not isinstance(env, dict) or not all(isinstance(value, str) for value in env.values()):
+        return "needs an object of texts as env"
+    return None
 
 
 def _database(raw: str) -> dict[str, Any]:
     if urlsplit(raw).scheme not in {"sqlite", "postgres", "postgresql"}:
         raise ValueError("not a sqlite:// or postgres:// URL")
-    return dict(environ.Env.db_url_config(raw))
+    try:
+        database = dict(environ.Env.db_url_config(raw))
+    except ValueError:
+        raise ValueError("no URL can be read from it") from None  # the original may quote the password
+    if database["NAME"] in {"", ":memory:"}:
+        raise ValueError("it names no database; one in memory would be another one in every thread")
+    return database
 
 
 def secret_file(path: Path, make: Callable[[], str]) -> str:
     """Read a secret kept in a file that only its owner can read, making it on first use.
 
-    Two processes that start at once agree on one value: the file is created exclusively.
+    Two processes that start at once agree on one value: the file appears under its name complete, or not at all.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
+    if path.exists():
         return path.read_text().strip()
-    with os.fdopen(handle, "w") as file:
-        value = make()
-        file.write(value + "\n")
-    return value
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # made with mode 0600
+    try:
+        with os.fdopen(handle, "w") as file:
+            file.write(make() + "\n")
+            file.flush()
+            os.fsync(handle)
+        with contextlib.suppress(FileExistsError):  # another process was first; its value counts
+            os.link(draft, path)
+    finally:
+        os.unlink(draft)
+    return path.read_text().strip()
 
 
 def new_salt() -> str:
@@ -164,16 +237,20 @@ def demo_servers(base_dir: Path, data_dir: Path) -> dict[str, dict[str, Any]]:
 def load(base_dir: Path, source: Mapping[str, str] | None = None) -> Config:
     """Read the environment (or `source`) once; every mistake is collected in `Config.problems`."""
     read = _Reader(os.environ if source is None else source)
-    data_dir = read.get(
-        "M3_DATA_DIR", base_dir / "var", lambda raw: Path(raw).expanduser().resolve(), "a folder"
-    )
+    data_dir = read.get("M3_DATA_DIR", base_dir / "var", _folder, "a folder that can be written to")
     demo = read.get("M3_DEMO", False, _boolean, "true or false")
     database = read.get(
-        "DATABASE_URL", NOTHING, _database, "sqlite:///path/to/file or postgres://user@host/name"
+        "DATABASE_URL",
+        NOTHING,
+        _database,
+        "sqlite:////path/to/file or postgres://user@host/name",
+        secret=True,
     )
     if not database:
         database = {"ENGINE": "django.db.backends.sqlite3", "NAME": str(data_dir / "m3web.sqlite3")}
-    stdio_servers = read.get("M3_STDIO_SERVERS", NOTHING, _stdio_servers, "a JSON object, or @file")
+    stdio_servers = read.get(
+        "M3_STDIO_SERVERS", NOTHING, _stdio_servers, "a JSON object, or @file", secret=True
+    )
     if demo:
         stdio_servers = demo_servers(base_dir, data_dir) | stdio_servers
     secret = read.source.get("M3_SECRET_KEY", "").strip()
@@ -188,9 +265,11 @@ def load(base_dir: Path, source: Mapping[str, str] | None = None) -> Config:
         demo=demo,
         secret_key=secret or secret_file(data_dir / "secret_key", lambda: secrets.token_urlsafe(48)),
         allowed_hosts=read.get(
-            "M3_ALLOWED_HOSTS", list(LOOPBACK_HOSTS), _words, "host names with commas between"
+            "M3_ALLOWED_HOSTS", list(LOOPBACK_HOSTS), _hosts, "host names with commas between"
         ),
-        trusted_origins=read.get("M3_TRUSTED_ORIGINS", [], _words, "origins such as https://m3.example.com"),
+        trusted_origins=read.get(
+            "M3_TRUSTED_ORIGINS", [], _origins, "origins such as https://m3.example.com"
+        ),
         https=read.get("M3_HTTPS", False, _boolean, "true or false"),
         database=database,
         stdio_servers=stdio_servers,
@@ -198,10 +277,8 @@ def load(base_dir: Path, source: Mapping[str, str] | None = None) -> Config:
         lease_seconds=read.get("M3_LEASE_SECONDS", 30.0, _positive, "seconds"),
         sweep_seconds=read.get("M3_SWEEP_SECONDS", 2.0, _positive, "seconds"),
         call_timeout_seconds=read.get("M3_CALL_TIMEOUT_SECONDS", 120.0, _positive, "seconds"),
-        worker_concurrency=read.get(
-            "M3_WORKER_CONCURRENCY", 16, lambda raw: int(_positive(raw)), "a whole number"
-        ),
-        max_body_bytes=read.get("M3_MAX_BODY_BYTES", 1_000_000, lambda raw: int(_positive(raw)), "bytes"),
+        worker_concurrency=read.get("M3_WORKER_CONCURRENCY", 16, _whole, "a whole number"),
+        max_body_bytes=read.get("M3_MAX_BODY_BYTES", 1_000_000, _whole, "bytes, a whole number"),
         log_level=read.get("M3_LOG_LEVEL", "INFO", _log_level, "DEBUG, INFO, WARNING or ERROR"),
         problems=read.problems,
     )
