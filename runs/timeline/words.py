@@ -159,6 +159,9 @@ _DELIVERY = {
 }
 
 
+_VIA = {"page": " on the page", "api": " through the API"}
+
+
 def of_round(round_: Facts) -> tuple[str, Tone, str]:
     """Sentence, tone, and how far the answer has travelled ("" once it has arrived or never will) (R4)."""
     if round_["status"] == "pending":
@@ -167,7 +170,10 @@ def of_round(round_: Facts) -> tuple[str, Tone, str]:
     given = parsed(round_["given"]) or {}
     if round_["outcome"] == "answered":
         sentence, tone = _answered(round_["kind"], given, sentence, tone)
-    return sentence.format(who=decider(round_)), tone, _DELIVERY.get(round_["status"], "")
+    words = sentence.format(who=decider(round_))
+    if "{who}" in sentence and round_["decided_by__username"]:
+        words += _VIA.get(round_["decided_via"], "")
+    return words, tone, _DELIVERY.get(round_["status"], "")
 
 
 def decider(round_: Facts) -> str:

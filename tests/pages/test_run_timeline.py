@@ -126,7 +126,7 @@ def test_a_decision_tells_who_when_and_which_arguments_were_edited(
     ToolCall.objects.update(edited=edited)
     row = timeline.page(round_.run).rows[-1]
     (pause,) = row.pauses
-    assert (pause.sentence, pause.note, pause.pending) == ("alice allowed it", "Only Bo.", False)
+    assert (pause.sentence, pause.note, pause.pending) == ("alice allowed it on the page", "Only Bo.", False)
     assert pause.delivery == "not delivered yet"
     assert "ann@example.com" in row.blocks[0].text
     assert "bo@example.com" in row.blocks[1].text
@@ -156,7 +156,7 @@ def test_a_declined_elicitation_says_so(make_round: MakeRound, alice: User) -> N
         decider=Decider(user=alice, via="page"),
         idempotency_key="k1",
     )
-    assert timeline.page(round_.run).rows[-1].pauses[0].sentence == "alice declined"
+    assert timeline.page(round_.run).rows[-1].pauses[0].sentence == "alice declined on the page"
 
 
 def test_the_end_of_a_turn_stands_after_its_last_step(make_run: MakeRun, add_step: Any) -> None:
