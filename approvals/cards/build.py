@@ -206,9 +206,14 @@ def asked_of(round_: Round) -> tuple[Asked, ...]:
             else None,
             draft=(given.get(key) or {}).get("action"),
             given=_given(round_, key),
+            may_open=_may_open(round_, (given.get(key) or {}).get("action")),
         )
         for number, (key, request) in enumerate(round_.requests.items())
     )
+
+
+def _may_open(round_: Round, action: str | None) -> bool:
+    return action == "accept" or (action is None and round_.status == RoundStatus.PENDING)
 
 
 def _given(round_: Round, key: str) -> Arguments | None:

@@ -115,7 +115,7 @@ class Asked:
     """One keyed request of a server.
 
     `draft` is the action that is saved for it, or was sent once the pause is over; `given` is the content that goes
-    or went with it.
+    or went with it; `may_open` is whether there may be a link to `url`: while it is asked, and after consent.
     """
 
     number: int
@@ -125,6 +125,7 @@ class Asked:
     url: UrlView | None = None
     draft: str | None = None
     given: Arguments | None = None
+    may_open: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -50,8 +50,11 @@ function sentence(kind, text) {
 function startServerNotices() {
   document.addEventListener("htmx:responseError", (event) => {
     const xhr = event.detail.xhr;
-    const notice = new DOMParser().parseFromString(xhr.responseText, "text/html").querySelector(".notice");
-    toast(notice ? document.adoptNode(notice) : sentence("error", "The server could not do that. Nothing was changed. Try again."));
+    const page = new DOMParser().parseFromString(xhr.responseText, "text/html");
+    const notice = page.querySelector("body > .notice");
+    const heading = page.querySelector("main h1")?.textContent;
+    const words = heading ? `${heading}. ${page.querySelector("main h1 + p")?.textContent ?? ""}` : "The server could not do that. Nothing was changed. Try again.";
+    toast(notice ? document.adoptNode(notice) : sentence("error", words));
   });
   document.addEventListener("htmx:sendError", () => {
     toast(sentence("error", "Not sent: the server cannot be reached. Nothing was decided, and nothing will be sent by itself. Try again."));

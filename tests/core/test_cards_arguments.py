@@ -90,5 +90,5 @@ def test_every_value_of_every_argument_is_on_the_card(arguments: dict[str, Any])
     leaves = sum(len(value) if isinstance(value, dict) and value else 1 for value in arguments.values())
     assert len(table.rows) == leaves
     assert not any(row.marked for row in table.rows)
-    if not any("⟨U+" in table.raw for _ in [0]):
-        assert json.loads(table.raw) == json.loads(json.dumps(arguments))
+    if "⟨U+" not in table.raw:  # written-out characters are for the eye and are no JSON any more
+        assert json.loads(table.raw) == arguments
