@@ -15,7 +15,8 @@ from approvals import policies
 from approvals.decisions import switch_mode
 from approvals.facts import Effect
 from approvals.models import Policy, Source
-from runs.access import Actor, get, visible
+from runs.access import Actor, visible
+from runs.errors import NotFound
 from runs.models import Role
 from runs.views.base import filters, number, page
 
@@ -56,7 +57,9 @@ def policy_list(request: HttpRequest, actor: Actor) -> HttpResponse:
 @page("GET", "HEAD", "POST", role=Role.OPERATOR)
 def policy_revoke(request: HttpRequest, actor: Actor, policy_id: int) -> HttpResponse:
     """Reading shows the rule and asks, posting deletes it. A rule that is gone already says so (R7)."""
-    policy = get(actor, _with_names(Policy.objects.all()), pk=policy_id)
+    policy = visible(actor, _with_names(Policy.objects.filter(pk=policy_id))).first()
+    if policy is None:
+        raise NotFound("This policy is not there any more. It was revoked, or what it was about is gone.")
     if request.method != "POST":
         line = _line(actor, policy, timezone.now())
         return render(request, "policies/revoke.html", {"section": "policies", "line": line})

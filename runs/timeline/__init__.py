@@ -87,6 +87,7 @@ def _result(step: Facts) -> list[Block]:
 
 def _pause(round_: Facts, step: Facts) -> Pause:
     sentence, tone, delivery = words.of_round(round_)
+    rule, rule_id = words.rule_of(round_)
     is_question = round_["kind"] == "question" and step["answers"] is not None
     return Pause(
         id=round_["pk"],
@@ -99,6 +100,8 @@ def _pause(round_: Facts, step: Facts) -> Pause:
         note=round_["note"],
         deadline=round_["deadline"] if round_["status"] == "pending" else None,
         answers=tuple(words.chosen(step["answers"]) if is_question else words.answers_of(round_)),
+        rule=rule,
+        rule_id=rule_id,
     )
 
 

@@ -164,7 +164,14 @@ def _told(path: str) -> Substr:
 def _rounds(step_pks: Sequence[int]) -> QuerySet[Round, Any]:
     return (
         Round.objects.filter(step__in=step_pks)
-        .annotate(asked=_head(Cast("requests", TextField())), given=_head(Cast("responses", TextField())))
+        .annotate(
+            asked=_head(Cast("requests", TextField())),
+            given=_head(Cast("responses", TextField())),
+            allowed_by=_told("context__allowed_by__text"),
+            allowed_rule=_told("context__allowed_by__rule_id"),
+            remembered=_told("context__remembered__text"),
+            remembered_rule=_told("context__remembered__rule_id"),
+        )
         .order_by("created_at")
         .values(
             "pk",
@@ -175,6 +182,10 @@ def _rounds(step_pks: Sequence[int]) -> QuerySet[Round, Any]:
             "version",
             "asked",
             "given",
+            "allowed_by",
+            "allowed_rule",
+            "remembered",
+            "remembered_rule",
             "note",
             "deadline",
             "failure_message",

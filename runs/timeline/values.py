@@ -32,7 +32,11 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True)
 class Pause:
-    """A round inside its step: what it waits for, or who ended it how, when, why and by which way (R14, R31)."""
+    """A round inside its step: what it waits for, or who ended it how, when, why and by which way (R14, R31).
+
+    `rule` tells of the policy that closed it, or that was remembered with the decision (R9, R29); `rule_id` is
+    that policy, if there is one.
+    """
 
     id: str
     kind: str
@@ -44,6 +48,8 @@ class Pause:
     note: str = ""
     deadline: dt.datetime | None = None
     answers: tuple[Answer, ...] = ()
+    rule: str = ""
+    rule_id: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -176,6 +176,17 @@ def of_round(round_: Facts) -> tuple[str, Tone, str]:
     return words, tone, _DELIVERY.get(round_["status"], "")
 
 
+def rule_of(round_: Facts) -> tuple[str, int | None]:
+    """The policy behind the end of an approval, or remembered with it: a sentence and the policy's id."""
+    if round_["remembered"]:
+        return f"Remembered: {round_['remembered']}", _id(round_["remembered_rule"])
+    return round_["allowed_by"] or "", _id(round_["allowed_rule"])
+
+
+def _id(text: str | int | None) -> int | None:
+    return int(text) if text is not None else None
+
+
 def decider(round_: Facts) -> str:
     """Who ended a round, as the first word of a sentence."""
     via = round_["decided_via"]

@@ -9,7 +9,10 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from approvals.decisions import Remember, decide
+from approvals.models import Policy
 from runs import control, timeline
+from runs.access import actor_for
 from runs.models import Round, Run, Server, Step, ToolCall, User
 from runs.requests import APPROVAL_KEY
 from runs.round_rows import Decider
@@ -130,6 +133,28 @@ def test_a_decision_tells_who_when_and_which_arguments_were_edited(
     assert pause.delivery == "not delivered yet"
     assert "ann@example.com" in row.blocks[0].text
     assert "bo@example.com" in row.blocks[1].text
+
+
+def test_a_remembered_rule_and_one_that_closed_a_card_are_told(
+    make_round: MakeRound, alice: User, client_for: ClientFor
+) -> None:
+    first = make_round("approval")
+    second = make_round("approval", run=first.run)
+    decide(
+        actor_for(alice),
+        first.pk,
+        {APPROVAL_KEY: {"action": "accept", "content": {"decision": "allow"}}},
+        idempotency_key="k1",
+        remember=Remember(scope="run"),
+    )
+    told = {row.key: row.pauses[0] for row in timeline.page(first.run).rows if row.pauses}
+    policy = Policy.objects.get()
+    assert told["step-1"].rule.startswith("Remembered: Allow desk:send_email for the rest of run")
+    assert told["step-2"].sentence == "A policy allowed it"
+    assert told["step-2"].rule.startswith("Allow desk:send_email for the rest of run")
+    assert {pause.rule_id for pause in told.values()} == {policy.pk}
+    page = client_for(alice).get(f"/runs/{second.run_id}").content.decode()
+    assert page.count(f'href="/policies/{policy.pk}/revoke"') == 2
 
 
 def test_a_pending_pause_waits_in_its_step(make_round: MakeRound) -> None:
