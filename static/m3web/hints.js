@@ -31,6 +31,13 @@ export function reconnectNow() {
   connect();
 }
 
+// After signing in again elsewhere: a new socket finds out who we are now.
+export function resume() {
+  over = false;
+  if (socket && socket.readyState <= WebSocket.OPEN) socket.close();
+  else reconnectNow();
+}
+
 function connect() {
   const run = document.body.dataset.run;
   const scheme = location.protocol === "https:" ? "wss:" : "ws:";

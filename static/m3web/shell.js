@@ -2,7 +2,7 @@
 
 import { startAttention } from "./attention.js";
 import { startClock } from "./clock.js";
-import { reconnectNow, startHints } from "./hints.js";
+import { reconnectNow, resume, startHints } from "./hints.js";
 import { startPreferences } from "./preferences.js";
 
 const byId = (id) => document.getElementById(id);
@@ -23,6 +23,8 @@ function startConnectionState() {
   document.addEventListener("m3:lost", () => { state("down", "Not connected"); banner("banner-lost"); });
   document.addEventListener("m3:signed-out", () => { state("down", "Signed out"); banner("banner-signed-out"); });
   byId("reconnect")?.addEventListener("click", reconnectNow);
+  document.addEventListener("visibilitychange", () => { if (!document.hidden && !byId("banner-signed-out").hidden) resume(); });
+  document.addEventListener("htmx:afterSwap", () => { if (!byId("banner-signed-out").hidden) resume(); });
 }
 
 export function toast(node) {
