@@ -20,6 +20,13 @@ class PayloadTooLarge(M3Error):
     status = 413
 
 
+class LengthRequired(M3Error):
+    """The request body does not say how long it is."""
+
+    code = "length_required"
+    status = 411
+
+
 def wants_json(request: HttpRequest) -> bool:
     return request.path.startswith("/api/")
 
@@ -33,22 +40,33 @@ def error_response(request: HttpRequest, error: M3Error) -> HttpResponse:
 
 
 class BoundedBodyMiddleware:
-    """Refuses a body that announces more than the limit, before it is read (bad input must cost nothing)."""
+    """Refuses a body that is longer than the limit, or of unknown length, before a view reads it into memory.
+
+    Under `manage.py up` every body has a length and none is stored beyond the limit (`m3web.web_server`). Another
+    server may pass on a chunked body as it comes; Django's own limit does not see that one.
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        length = request.META.get("CONTENT_LENGTH") or "0"
-        if length.isdigit() and int(length) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
-            limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
-            return error_response(
-                request,
-                PayloadTooLarge(
-                    f"The request is larger than {limit:,} bytes. Send less; nothing was stored."
-                ),
+        length = str(request.META.get("CONTENT_LENGTH") or "")
+        refusal = _refusal(length, "HTTP_TRANSFER_ENCODING" in request.META)
+        return error_response(request, refusal) if refusal else self.get_response(request)
+
+
+def _refusal(length: str, chunked: bool) -> M3Error | None:
+    """Why a body of this announced length (text; empty if none is announced) cannot be taken."""
+    limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+    if length.isascii() and length.isdigit():
+        if len(length) > 18 or int(length) > limit:
+            return PayloadTooLarge(
+                f"The request is larger than {limit:,} bytes. Send less; nothing was stored."
             )
-        return self.get_response(request)
+        return None
+    if length or chunked:
+        return LengthRequired("The request does not say how long it is. Send it with a Content-Length.")
+    return None
 
 
 class ErrorPageMiddleware:

@@ -1,6 +1,7 @@
 """A demo installation: three people, two servers, three agents, and one run for every kind of pause.
 
-Only `seed()` writes, only in demo mode, and only what is missing; passwords are random per installation.
+Only `seed()` fills it, only in demo mode, and only what is missing; passwords are random per installation. The
+logins open in demo mode alone: a later start without it closes them.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import QuerySet
 
 from m3web.config import secret_file
 from m3web.demo.playbooks import AGENTS, FIRST_RUNS
@@ -20,6 +22,8 @@ from runs.models import Account, Agent, Membership, Role, Server, Transport, Use
 from runs.run_states import HumanInput
 
 PEOPLE = [("alice", Role.OPERATOR), ("bob", Role.OPERATOR), ("ada", Role.ADMIN), ("vera", Role.VIEWER)]
+SLUG = "demo"
+"""Of the one account that demo mode fills."""
 
 
 def password_file() -> Path:
@@ -37,10 +41,18 @@ def logins() -> list[tuple[str, str, str]]:
 
 @transaction.atomic
 def seed() -> None:
-    """Fill an empty demo installation; one that was filled before is left as people have changed it."""
-    if Account.objects.filter(slug="demo").exists():
+    """Fill an empty demo installation; one that was filled before is left as people have changed it.
+
+    Logins whose file is gone get new passwords, because nobody could know the old ones.
+    """
+    known = password_file().exists()
+    people = _people()
+    if Account.objects.filter(slug=SLUG).exists():
+        people.update(is_active=True)
+        if not known:
+            _renew_passwords(people)
         return
-    account = Account.objects.create(name="Northwind", slug="demo")
+    account = Account.objects.create(name="Northwind", slug=SLUG)
     for name, role, password in logins():
         user = User.objects.create_user(username=name, password=password)
         Membership.objects.create(account=account, user=user, role=role)
@@ -62,6 +74,26 @@ def seed() -> None:
                 message=message, mode=mode, human_input=HumanInput.MANAGED, user_id="cust_123"
             ),
         )
+
+
+def close_logins() -> None:
+    """Outside of demo mode nobody signs in with a demo login; whatever the demo left behind stays readable."""
+    if password_file().exists():
+        _people().update(is_active=False)
+
+
+def _people() -> QuerySet[User]:
+    return User.objects.filter(
+        username__in=[name for name, _ in PEOPLE],
+        pk__in=Membership.objects.filter(account__slug=SLUG).values("user"),
+    )
+
+
+def _renew_passwords(people: QuerySet[User]) -> None:
+    passwords = {name: password for name, _, password in logins()}
+    for user in people:
+        user.set_password(passwords[user.username])
+        user.save(update_fields=["password"])
 
 
 def _server(account: Account, name: str) -> Server:

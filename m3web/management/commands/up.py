@@ -7,6 +7,7 @@ import daphne.server  # noqa: F401  # isort: skip
 
 import asyncio
 import contextlib
+import socket
 import sys
 from typing import Any
 
@@ -20,6 +21,7 @@ from twisted.internet import reactor as twisted_reactor
 from approvals.gate import PolicyGate
 from m3web import demo
 from m3web.config import LOOPBACK_HOSTS
+from m3web.web_server import bound_bodies
 from runs.engines.in_process import AlreadyRunningError, InProcess
 
 reactor: Any = twisted_reactor
@@ -34,17 +36,15 @@ class Command(BaseCommand):
         parser.add_argument("--port", type=int, default=8000, help="port to listen on (default 8000)")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        host, port = options["host"], options["port"]
+        host, port = options["host"].strip("[]"), options["port"]
         if settings.M3.demo and host not in LOOPBACK_HOSTS:
             raise CommandError("Demo mode listens on loopback only. Unset M3_DEMO, or use --host 127.0.0.1.")
+        check_port(host, port)
         engine = InProcess(PolicyGate())
         try:
-            engine.lock()
-        except AlreadyRunningError as error:
-            raise CommandError(str(error)) from error
-        call_command("migrate", verbosity=0, interactive=False)
-        if settings.M3.demo:
-            demo.seed()
+            prepare(engine)
+        except KeyboardInterrupt:
+            raise CommandError("Stopped before it was up.", returncode=130) from None
         self._serve(engine, host, port)
 
     def _serve(self, engine: InProcess, host: str, port: int) -> None:
@@ -54,6 +54,7 @@ class Command(BaseCommand):
 
         def started() -> None:
             nonlocal worker
+            bound_bodies(server)
             worker = twisted_loop.create_task(engine.serve())
             worker.add_done_callback(self._worker_ended)
             self._greet(host, port)
@@ -62,29 +63,64 @@ class Command(BaseCommand):
             return defer.Deferred.fromFuture(asyncio.ensure_future(_ended(worker), loop=twisted_loop))
 
         reactor.addSystemEventTrigger("before", "shutdown", stop)
-        Server(
+        escaped = host.replace(":", r"\:")  # in an endpoint a colon separates arguments
+        server = Server(
             application=application,
-            endpoints=[f"tcp:{port}:interface={host.strip('[]')}"],
+            endpoints=[f"tcp:{port}:interface={escaped}"],
             ready_callable=started,
             server_name="m3web",
             verbosity=0,
-        ).run()
+        )
+        server.run()
+        if worker is not None and worker.done() and not worker.cancelled():
+            raise CommandError(f"The worker ended: {worker.exception()!r}")
 
     def _worker_ended(self, worker: asyncio.Task[None]) -> None:
         """A worker that ends by itself takes the process along: pages without a worker would be a lie."""
-        if worker.cancelled():
-            return
-        self.stderr.write(f"The worker ended: {worker.exception()!r}")
-        reactor.callFromThread(reactor.stop)
+        if not worker.cancelled():
+            reactor.callFromThread(reactor.stop)
 
     def _greet(self, host: str, port: int) -> None:
-        self.stdout.write(f"\nM3 Web is up: http://{host}:{port}/")
+        self.stdout.write(f"\nM3 Web is up: http://{_shown(host)}:{port}/")
         if settings.M3.demo:
             self.stdout.write("Demo logins of this installation (kept in a file that only you can read):")
             for name, role, password in demo.logins():
                 self.stdout.write(f"  {name:<8} {role:<9} {password}")
         self.stdout.write("Stop with Ctrl-C.\n")
         sys.stdout.flush()
+
+
+def prepare(engine: InProcess) -> None:
+    """Own the database, bring it up to date, and open or close the demo. Raises CommandError if it is owned."""
+    try:
+        engine.lock()
+    except AlreadyRunningError as error:
+        raise CommandError(str(error)) from error
+    call_command("migrate", verbosity=0, interactive=False)
+    if settings.M3.demo:
+        demo.seed()
+    else:
+        demo.close_logins()
+
+
+def check_port(host: str, port: int) -> None:
+    """Say in time that a port is taken; once the reactor runs, only a log line would. Raises CommandError."""
+    if not 0 < port < 65_536:
+        raise CommandError(f"{port} is no port. Choose one from 1 to 65535, for example --port 8000.")
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise CommandError(
+                f"Cannot listen on {_shown(host)}:{port} ({error.strerror}). "
+                f"Choose another port: make up PORT={port + 1 if port < 65_535 else 8000}"
+            ) from error
+
+
+def _shown(host: str) -> str:
+    """The host as it stands in a URL."""
+    return f"[{host}]" if ":" in host else host
 
 
 async def _ended(worker: asyncio.Task[None] | None) -> None:
