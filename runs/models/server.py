@@ -60,8 +60,9 @@ class Server(models.Model):
             models.CheckConstraint(condition=~models.Q(name="local"), name="server_name_not_local"),
             one_of("server", "transport", Transport),
             models.CheckConstraint(
-                condition=models.Q(transport="http", command="", entry="")
-                | models.Q(transport="stdio", url="") & (~models.Q(entry="") | ~models.Q(command="")),
+                condition=models.Q(transport="http", command="", entry="") & ~models.Q(url="")
+                | models.Q(transport="stdio", url="", command="") & ~models.Q(entry="")
+                | models.Q(transport="stdio", url="", entry="") & ~models.Q(command=""),
                 name="server_has_one_address",
             ),
         ]
