@@ -33,11 +33,11 @@ class PolicyQuerySet(models.QuerySet["Policy"]):
         scope = Q(scope=Scope.ACCOUNT.value) | Q(scope=Scope.RUN.value, run=run)
         if run.end_user_id is not None:
             scope |= Q(scope=Scope.USER.value, end_user=run.end_user_id)
-        return (
-            self.in_force(now)
-            .filter(scope, account=run.account_id, target_server=server, target_tool__in=["", tool])
-            .select_related("end_user")
-        )
+        # A rule with a condition on arguments must not act without it, and conditions are not read here yet.
+        unconditional = self.in_force(now).filter(condition__isnull=True)
+        return unconditional.filter(
+            scope, account=run.account_id, target_server=server, target_tool__in=["", tool]
+        ).select_related("end_user")
 
 
 class Policy(models.Model):

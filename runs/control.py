@@ -41,7 +41,8 @@ class Submission:
 def create_run(agent: Agent, submission: Submission, *, parent_step: Step | None = None) -> Run:
     """Record a run with its first turn and make it due.
 
-    A child (`parent_step`) inherits end user, human_input and selection, and is never laxer than its parent.
+    A child (`parent_step`) inherits end user, human_input, selection and an approved plan, and is never laxer than
+    its parent.
     Raises ModelValidationError for a message, mode or selection that cannot be used.
     """
     if not agent.enabled:
@@ -58,6 +59,7 @@ def create_run(agent: Agent, submission: Submission, *, parent_step: Step | None
         mode=stricter(mode, PermissionMode(parent.mode)) if parent else mode,
         human_input=parent.human_input if parent else _resolve_human_input(mode, submission.human_input),
         tools=parent.tools if parent else _checked_tools(submission.tools),
+        plan_approved=parent is not None and parent.plan_approved,
         metadata=dict(submission.metadata),
         parent=parent,
         parent_step=parent_step,

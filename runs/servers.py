@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from runs import db
 from runs.access import Actor, get
-from runs.binding import binding_of, entries, may_hold_command
+from runs.binding import binding_of, entries, identity_of, may_hold_command
 from runs.egress import check_url
 from runs.errors import EgressRefused, M3Error, ModelValidationError, StateConflict
 from runs.mcp_client import Inspection, identity, inspect
@@ -135,6 +135,7 @@ async def refresh(server: Server) -> Server:
 def store_inspection(server: Server, inspection: Inspection) -> Server:
     """Keep the handshake and the tools of a successful look. Also called by the worker."""
     row = Server.objects.select_for_update().get(pk=server.pk)
+    row.identity = identity_of(row)
     row.negotiated = dict(inspection.negotiated)
     row.protocol_version = inspection.protocol_version[:20]
     row.server_title = inspection.server_name[:200]
@@ -144,6 +145,7 @@ def store_inspection(server: Server, inspection: Inspection) -> Server:
     row.listed_at = timezone.now()
     row.save(
         update_fields=[
+            "identity",
             "negotiated",
             "protocol_version",
             "server_title",

@@ -115,7 +115,10 @@ def _approval(round_: Round, controls: bool) -> dict[str, Any]:
 
 
 def _remember(round_: Round, verdict: Mapping[str, Any]) -> Iterable[RememberChoice]:
-    """What may be remembered, narrowest first, each with the rule that it saves; nothing for strict tools (R16)."""
+    """What may be remembered, narrowest first, each with the rule that it saves; nothing for strict tools (R16).
+
+    None is preselected, whatever the API suggests to its clients: on the page, Allow alone allows one call.
+    """
     scopes = [str(scope) for scope in verdict.get("remember") or []]
     for scope in scopes:
         for days in (None,) if scope == "run" else (REMEMBER_DAYS, None):
@@ -125,7 +128,6 @@ def _remember(round_: Round, verdict: Mapping[str, Any]) -> Iterable[RememberCho
                     value=f"{scope}:{days}" if days else scope,
                     label=_remember_label(round_, scope, days),
                     rule=rule,
-                    checked=scope == scopes[0] and days is None and bool(verdict.get("remember_preselected")),
                 )
 
 

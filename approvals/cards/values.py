@@ -75,7 +75,6 @@ class RememberChoice:
     value: str
     label: str
     rule: str
-    checked: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from typing import ClassVar
 from django.contrib.auth.models import AbstractUser
 from django.db import models
 
-from runs.models.base import one_of, word_field
+from runs.models.base import one_of, time_limit, word_field
 
 
 class Role(StrEnum):
@@ -28,7 +28,7 @@ class Account(models.Model):
 
     name = models.CharField(max_length=120)
     slug = models.SlugField(unique=True)
-    elicitation_timeout = models.CharField(max_length=32, null=True, blank=True)
+    elicitation_timeout = models.CharField(max_length=32, null=True, blank=True, validators=[time_limit])
     """Default time that a person has to answer, in the format of contract A17; null waits for ever."""
     created_at = models.DateTimeField(auto_now_add=True)
 

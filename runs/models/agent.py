@@ -7,7 +7,7 @@ from typing import ClassVar
 from django.db import models
 
 from runs.models.account import Account, EndUser
-from runs.models.base import one_of, optional_word_field, word_field
+from runs.models.base import one_of, optional_word_field, time_limit, word_field
 from runs.models.server import Server
 from runs.run_states import PermissionMode
 
@@ -23,7 +23,7 @@ class Agent(models.Model):
     """What the harness reads; for `playbook` the JSON of design section 3."""
     servers = models.ManyToManyField(Server, blank=True, related_name="agents")
     default_mode = word_field(PermissionMode, default=PermissionMode.AUTONOMOUS)
-    elicitation_timeout = models.CharField(max_length=32, null=True, blank=True)
+    elicitation_timeout = models.CharField(max_length=32, null=True, blank=True, validators=[time_limit])
     """Overrides the account's; format of contract A17."""
     enabled = models.BooleanField(default=True)
     created_at = models.DateTimeField(auto_now_add=True)

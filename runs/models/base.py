@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import StrEnum
 
+from django.core.exceptions import ValidationError
 from django.db import models
+
+from runs.durations import parse_timeout
+from runs.errors import ModelValidationError
 
 
 def word_field(words: type[StrEnum], *, default: StrEnum | None = None) -> models.CharField[str, str]:
@@ -30,3 +34,11 @@ def one_of(model: str, field: str, words: Iterable[StrEnum], *, null: bool = Fal
     if null:
         condition |= models.Q(**{f"{field}__isnull": True})
     return models.CheckConstraint(condition=condition, name=f"{model}_{field}_known")
+
+
+def time_limit(value: str) -> None:
+    """Field validator: a time limit in the format of contract A17, wherever it is typed."""
+    try:
+        parse_timeout(value)
+    except ModelValidationError as error:
+        raise ValidationError(error.message) from error

@@ -18,6 +18,7 @@ from runs.rounds import Opening
 from runs.run_states import CallPhase, HumanInput, Outcome
 from runs.steps import ProposePlan
 
+HUMAN_INPUT_REQUIRED = "human_input_required"
 NOBODY = "The run needs a person, and it was started with human input off. Start it with human input on."
 
 
@@ -25,7 +26,7 @@ def may_ask(run: Run, turn: Turn) -> bool:
     """Whether people may be asked; if not, the turn ends here with human_input_required (design section 2)."""
     if run.human_input == HumanInput.MANAGED:
         return True
-    turns.finish(run, turn, Outcome.FAILED, error=NOBODY, error_code="human_input_required")
+    turns.finish(run, turn, Outcome.FAILED, error=NOBODY, error_code=HUMAN_INPUT_REQUIRED)
     return False
 
 

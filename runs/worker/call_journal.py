@@ -31,6 +31,9 @@ MAX_ATTEMPTS = 2
 """How often a call that may be repeated is tried when its outcome stays unknown."""
 
 DENIED_BY_PERSON = "A person denied this call. Go on without it, or propose something else."
+MAX_EMPTY_LEGS = 20
+"""How often a server may ask to be called again without asking anything (it sheds load, or it loops)."""
+
 URLS_REQUIRED = "urls"
 
 
@@ -68,6 +71,8 @@ def gate(held: Lease, step_id: int, gate_: Gate) -> None:
     here.call.save(update_fields=["verdict", "allowed"])
     if verdict.effect == "deny":
         deny(here, verdict.reason)
+        if verdict.code == asking.HUMAN_INPUT_REQUIRED:
+            asking.may_ask(here.run, here.turn)  # nobody may be asked: that ends the turn, not only the call
     elif verdict.effect == "ask" and asking.may_ask(here.run, here.turn):
         asking.approval(here.run, here.turn, here.step, here.call)
 
@@ -163,6 +168,12 @@ def input_required(
     call.phase, call.leg = CallPhase.INPUT_REQUIRED.value, call.leg + 1
     reusable = _reusable_answers(here, asked)
     call.wire = {**call.wire, "request_state": request_state, "responses": None, "kept": {}}
+    if not asked and call.leg > MAX_EMPTY_LEGS:
+        _fail_call(
+            here,
+            f"The server asked {MAX_EMPTY_LEGS} times to be called again later. Try again when it has caught up.",
+        )
+        return
     if not asked or reusable is not None:
         call.wire["responses"] = reusable
         call.allowed = True

@@ -28,6 +28,7 @@ from runs.mcp_client import (
     Outcome,
     Refusal,
     StateRefused,
+    ToolDefinition,
     UrlRequest,
     UrlsRequired,
     answer_to_wire,
@@ -35,7 +36,7 @@ from runs.mcp_client import (
     perform,
 )
 from runs.mcp_client.results import outcome_from_result
-from runs.models import Round, Server, Step, ToolCall
+from runs.models import Round, Server, Step, Tool, ToolCall
 from runs.round_states import RoundStatus
 from runs.run_states import HumanInput
 from runs.worker import asking, call_journal, recovery
@@ -130,10 +131,11 @@ class CallDriver:
         except M3Error as error:
             await db.write(call_journal.failed, self.lease, self.step_id, error.message, unknown=False)
             return
+        operation = await db.read(_operation, call)
         async with self.held.legs:
             outcome = await perform(
                 binding,
-                _operation(call),
+                operation,
                 saved=call.server.negotiated,
                 elicit=self._elicit,
                 journal=self._journal,
@@ -147,7 +149,8 @@ class CallDriver:
         if call.raw_result is None or call.server is None:
             await db.write(recovery.recover, self.lease, self.step_id)
             return
-        outcome = await outcome_from_result(call.raw_result, _operation(call), call.server.negotiated or {})
+        operation = await db.read(_operation, call)
+        outcome = await outcome_from_result(call.raw_result, operation, call.server.negotiated or {})
         await self._store(call, outcome)
 
     async def _store(self, call: ToolCall, outcome: Outcome) -> None:
@@ -234,6 +237,23 @@ def _operation(call: ToolCall) -> Operation:
         arguments=call.arguments,
         input_responses=wired,
         request_state=call.wire.get("request_state"),
+        definition=_definition(call),
+    )
+
+
+def _definition(call: ToolCall) -> ToolDefinition | None:
+    """The tool as it was last listed: spares a listing, and lets the result be checked against its schema."""
+    tool = Tool.objects.filter(server=call.server_id, name=call.name, present=True).first()
+    if call.operation != "tool" or tool is None:
+        return None
+    return ToolDefinition(
+        name=tool.name,
+        title=tool.title or None,
+        description=tool.description,
+        input_schema=tool.input_schema,
+        output_schema=tool.output_schema,
+        annotations=tool.annotations,
+        digest=tool.digest,
     )
 
 

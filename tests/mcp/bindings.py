@@ -37,14 +37,14 @@ def effects_in(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def wait_for(condition: Callable[[], Any], what: str) -> Any:
-    """Poll until `condition` gives something true; fail after PATIENCE."""
-    until = time.monotonic() + PATIENCE
+def wait_for(condition: Callable[[], Any], what: str, *, patience: float = PATIENCE) -> Any:
+    """Poll until `condition` gives something true; fail after `patience` seconds."""
+    until = time.monotonic() + patience
     while time.monotonic() < until:
         if found := condition():
             return found
         time.sleep(0.02)
-    raise AssertionError(f"waited {PATIENCE} s for {what}")
+    raise AssertionError(f"waited {patience} s for {what}")
 
 
 def free_port() -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from runs import control, db
-from runs.models import Round, Run, ToolCall
+from runs.models import Round, Run, Tool, ToolCall
 from runs.round_rows import Decider
 from tests.worker.conftest import Desk, results
 
@@ -192,3 +192,32 @@ def _options(*labels: str) -> list[dict[str, str]]:
 
 def _free(text: str) -> dict[str, Any]:
     return {"question": text, "header": "Q", "multiSelect": False, "options": []}
+
+
+async def test_with_human_input_off_a_call_that_would_ask_ends_the_turn_and_is_not_made(
+    desk_: Desk, effects: Callable[[], list[dict[str, Any]]]
+) -> None:
+    free = await desk_.start([SEND], server="desk", human_input=None)
+    assert (await desk_.finished(free)).outcome == "completed", "in autonomous mode nothing asks"
+    await db.write(Tool.objects.filter(name="send_email").update, risk="strict")
+    before = len(effects())
+    asking = await desk_.start([SEND, {"say": "never"}], server="desk", human_input=None)
+    done = await desk_.finished(asking)
+    assert (done.outcome, done.error_code) == ("failed", "human_input_required")
+    assert len(effects()) == before
+
+
+async def test_a_child_of_an_approved_plan_may_do_what_the_plan_says(desk_: Desk) -> None:
+    await db.write(desk_.agent, "Mailer", [SEND, {"finish": "child says {{ m.status }}"}], "desk")
+    steps = [
+        {"plan": ["Send it"], "as": "p"},
+        {"run": {"agent": "Mailer", "message": "go"}, "as": "c"},
+        {"finish": "{{ c.result }}"},
+    ]
+    run = await desk_.start(steps, server="", mode="plan")
+    (plan,) = await desk_.pending(run, "plan")
+    await desk_.accept(plan, decision="approve")
+    child = await desk_.eventually(lambda: Run.objects.filter(parent=run).first(), "the child run", run)
+    (approval,) = await desk_.pending(child, "approval")
+    await desk_.accept(approval, decision="allow")
+    assert (await desk_.finished(run)).output == "child says done"
