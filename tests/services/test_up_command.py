@@ -19,7 +19,9 @@ from typing import Any
 
 import httpx2
 import pytest
+from django.core.management.base import CommandError
 
+from m3web.management.commands.up import check_port, endpoint
 from tests.mcp.bindings import ROOT, free_port, listens, wait_for
 
 STOPPED_WITHIN = 10.0
@@ -237,6 +239,17 @@ def test_ctrl_c_while_it_prepares_is_no_traceback(tmp_path: Path) -> None:
 
     assert up.interrupt() == 130
     assert up.text() == "CommandError: Stopped before it was up.\n"
+
+
+@pytest.mark.parametrize("port", [0, -1, 65_536])
+def test_a_number_that_is_no_port_is_refused_in_words(port: int) -> None:
+    with pytest.raises(CommandError, match=f"{port} is no port. Choose one from 1 to 65535"):
+        check_port("127.0.0.1", port)
+
+
+def test_an_ipv6_address_is_one_word_of_the_endpoint() -> None:
+    assert endpoint("::1", 8000) == r"tcp:8000:interface=\:\:1"
+    assert endpoint("127.0.0.1", 8000) == "tcp:8000:interface=127.0.0.1"
 
 
 def test_a_request_body_of_unknown_length_is_bounded(story: Story) -> None:

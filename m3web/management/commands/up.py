@@ -63,10 +63,9 @@ class Command(BaseCommand):
             return defer.Deferred.fromFuture(asyncio.ensure_future(_ended(worker), loop=twisted_loop))
 
         reactor.addSystemEventTrigger("before", "shutdown", stop)
-        escaped = host.replace(":", r"\:")  # in an endpoint a colon separates arguments
         server = Server(
             application=application,
-            endpoints=[f"tcp:{port}:interface={escaped}"],
+            endpoints=[endpoint(host, port)],
             ready_callable=started,
             server_name="m3web",
             verbosity=0,
@@ -116,6 +115,12 @@ def check_port(host: str, port: int) -> None:
                 f"Cannot listen on {_shown(host)}:{port} ({error.strerror}). "
                 f"Choose another port: make up PORT={port + 1 if port < 65_535 else 8000}"
             ) from error
+
+
+def endpoint(host: str, port: int) -> str:
+    """Where to listen, in Twisted's words; in them a colon separates arguments."""
+    escaped = host.replace(":", r"\:")
+    return f"tcp:{port}:interface={escaped}"
 
 
 def _shown(host: str) -> str:
