@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from channels.layers import channel_layers
+from channels.layers import channel_layers, get_channel_layer
 from channels.testing import WebsocketCommunicator
 from django.conf import LazySettings
 from django.contrib.auth.models import AnonymousUser
@@ -176,16 +176,19 @@ async def test_a_ping_is_answered_and_everything_else_a_page_says_is_ignored(
     assert await socket.receive_nothing(timeout=QUIET)
 
 
-async def test_a_page_that_left_is_hinted_no_more(
-    open_socket: Open, make_round: MakeRound, alice: User
+async def test_a_page_that_left_is_in_no_group_any_more(
+    open_socket: Open, make_run: MakeRun, alice: User
 ) -> None:
-    socket = await open_socket(alice)
+    run = await db.write(make_run)
+    socket = await open_socket(alice, f"?run={run.pk}")
     await received(socket)
+    layer: Any = get_channel_layer()
+    account = run.account_id
+    assert set(layer.groups) == {push.inbox_group(account), push.runs_group(account), push.run_group(run.pk)}
+
     await socket.disconnect()
 
-    await db.write(make_round)
-
-    assert await socket.receive_nothing(timeout=QUIET)
+    assert layer.groups == {}
 
 
 async def test_a_page_that_comes_back_learns_what_it_missed(
