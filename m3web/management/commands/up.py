@@ -71,6 +71,7 @@ class Command(BaseCommand):
             verbosity=0,
         )
         server.run()
+        end_tasks(twisted_loop)
         if worker is not None and worker.done() and not worker.cancelled():
             raise CommandError(f"The worker ended: {worker.exception()!r}")
 
@@ -126,6 +127,16 @@ def endpoint(host: str, port: int) -> str:
 def _shown(host: str) -> str:
     """The host as it stands in a URL."""
     return f"[{host}]" if ":" in host else host
+
+
+def end_tasks(loop: asyncio.AbstractEventLoop) -> None:
+    """End what still waits on the stopped loop, such as a socket's inner tasks. Left to the interpreter's own end,
+    they are collected after their loop is gone, which can crash it."""
+    left = asyncio.all_tasks(loop)
+    for task in left:
+        task.cancel()
+    loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+    loop.run_until_complete(loop.shutdown_asyncgens())
 
 
 async def _ended(worker: asyncio.Task[None] | None) -> None:
