@@ -120,15 +120,19 @@ def set_trusted(actor: Actor, server_id: int, trusted: bool) -> Server:
 async def refresh(server: Server) -> Server:
     """Look at a server now and store what was found, or in one sentence why nothing was.
 
-    Takes at most `MAX_INSPECTION_SECONDS`. Never raises because of the server; `last_error` says how it went.
+    Takes at most `look_seconds()`. Never raises because of the server; `last_error` says how it went.
     """
-    timeout = min(MAX_INSPECTION_SECONDS, settings.M3.call_timeout_seconds)
     try:
         # Without the saved handshake: whoever tests a connection wants to know how the server is today.
-        found = await inspect(binding_of(server), saved=None, timeout=timeout)
+        found = await inspect(binding_of(server), saved=None, timeout=look_seconds())
     except M3Error as error:
         return await db.write(store_failure, server, error.message)
     return await db.write(store_inspection, server, found)
+
+
+def look_seconds() -> float:
+    """How long a look at a server may take."""
+    return min(MAX_INSPECTION_SECONDS, float(settings.M3.call_timeout_seconds))
 
 
 @transaction.atomic

@@ -57,6 +57,7 @@ def _detail(request: HttpRequest, server: Server) -> HttpResponse:
         "risks": list(Risk),
         "secrets": sorted({**server.headers, **server.variables}),
         "uses": servers.uses(server),
+        "look_seconds": servers.look_seconds(),
     }
     template = "servers/looked_at.html" if getattr(request, "htmx", False) else "servers/detail.html"
     return render(request, template, context)
