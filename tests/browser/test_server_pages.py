@@ -84,11 +84,11 @@ def test_a_url_where_nobody_listens_is_named_as_unreachable_and_a_run_says_the_s
     expect(ada.page.locator("main")).to_contain_text("The server cannot be reached")
 
 
-def test_a_command_that_does_not_exist_is_told_with_the_systems_reason(person: People) -> None:
+def test_a_command_that_does_not_exist_is_named(person: People) -> None:
     ada = person("ada")
     add_server(ada, "typo", "command", "/no/such/program --flag 'a b'")
-    look_at_it(ada, "The server cannot be reached: No such file or directory.")
-    expect(ada.page.locator("main")).to_contain_text("/no/such/program")
+    look_at_it(ada, "The server cannot be reached: the command “/no/such/program” was not found.")
+    expect(ada.page.locator("#looked-at")).to_contain_text("Not reachable")
 
 
 def test_while_a_silent_server_is_waited_for_other_pages_and_runs_go_on(person: People) -> None:
@@ -97,6 +97,7 @@ def test_while_a_silent_server_is_waited_for_other_pages_and_runs_go_on(person: 
     button = ada.page.locator(".test-form button")
     button.click()
     expect(button).to_be_disabled()
+    expect(button).to_have_text(f"Looking, at most {LOOK} s…", use_inner_text=True)
 
     other = ada.context.new_page()
     other.goto("/servers")
@@ -133,8 +134,15 @@ def test_malformed_definitions_are_set_aside_and_named_and_the_good_ones_are_kep
     add_server(ada, "malformed", "entry", "malformed")
     look_at_it(ada, "Reachable, with problems")
     looked_at = ada.page.locator("#looked-at")
-    print(looked_at.inner_text())
-    expect(looked_at).to_contain_text("2 tools")
+    for sentence in (
+        "The tool “no_schema” has an input schema that does not describe an object.",
+        "A tool without a name was left out.",
+        "The name “fine” is listed twice; only the first entry is kept.",
+        "The input of the tool “odd” cannot be checked: The schema has an unknown type at /properties/a/type.",
+    ):
+        expect(looked_at.locator(".notice.warn li").filter(has_text=sentence).first).to_be_visible()
+    names = looked_at.locator(".tools b.mono")
+    expect(names).to_have_text(["fine", "<script>alert(1)</script>", "odd"])
 
 
 def test_a_viewer_reads_servers_and_is_offered_nothing_to_change(person: People) -> None:
