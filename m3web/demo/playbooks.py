@@ -127,14 +127,16 @@ CUSTOMER_SUCCESS: dict[str, Any] = {
                     "as": "choice",
                 },
                 {
-                    "finish": 'Understood: {{ choice.answers."Which customer segment should I prioritize?" }} first, by {{ join(\', \', choice.answers."Which channels may I use?") }}.'
+                    "finish": 'Understood: {{ choice.answers."Which customer segment should I prioritize?" }} first, '
+                    "by {{ join(', ', choice.answers.\"Which channels may I use?\") }}."
                 },
             ],
         },
     ],
     "steps": [
         {
-            "say": "I can write the weekly customer update, welcome a customer, refund an order, or prioritize a segment."
+            "say": "I can write the weekly customer update, welcome a customer, refund an order, "
+            "or prioritize a segment."
         },
         {"finish": "Tell me which of these you want, for example: draft and send a weekly customer update."},
     ],
@@ -179,7 +181,8 @@ LOGISTICS: dict[str, Any] = {
                 {"prompt": "shipping:complaint", "args": {"tracking_number": "NW7F3A09C2"}, "as": "letter"},
                 {"read": "shipping:shipping://labels/NW7F3A09C2", "as": "label"},
                 {
-                    "finish": "The complaint is drafted ({{ letter.status }}) and the label is printed ({{ label.status }})."
+                    "finish": "The complaint is drafted ({{ letter.status }}) "
+                    "and the label is printed ({{ label.status }})."
                 },
             ],
         },
@@ -222,7 +225,8 @@ LOGISTICS: dict[str, Any] = {
             "required": True,
         },
         {
-            "finish": "{{ booking.result.booked && join('', ['Booked. Tracking number ', booking.result.tracking_number, '.']) || 'Nothing was booked.' }}"
+            "finish": "{{ booking.result.booked && join('', ['Booked. Tracking number ', "
+            "booking.result.tracking_number, '.']) || 'Nothing was booked.' }}"
         },
     ],
 }

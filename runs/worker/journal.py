@@ -217,7 +217,7 @@ def fail_current_turn(held: Lease, defect: str) -> None:
     run = _run(held)
     turn = turns.current(run)
     if turn is not None:
-        error = f"Something went wrong inside M3 Web ({defect}); the log has the details. Report it, then run this again."
+        error = f"Something went wrong inside M3 Web ({defect}); the log has the details. Report it, then start again."
         turns.finish(run, turn, Outcome.FAILED, error=error, error_code="internal_error")
 
 
