@@ -91,6 +91,12 @@ def children(pid: int) -> dict[int, str]:
     return {child: command_of(child) for child in below - {pid}}
 
 
+def cpu_seconds(pid: int) -> float:
+    """What a process has used of the CPU so far, its children not counted."""
+    user, system = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
 def command_of(pid: int) -> str:
     try:
         return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
@@ -108,7 +114,9 @@ class Story:
     exit_code: int
     seconds_to_stop: float
     first_text_at_end: str
-    seconds_to_second_start: float
+    work_of_first_start: float
+    work_of_second_start: float
+    """Seconds of CPU until it listened: unlike the time on the clock, the same on a busy machine."""
     up: Up
 
 
@@ -123,6 +131,7 @@ def story(data_dir: Path) -> Iterator[Story]:
         first = Up(data_dir, M3_DEMO="1")
         stack.callback(first.kill)
         first.ready()
+        work_of_first = cpu_seconds(first.process.pid)
         wait_for(lambda: "Stop with Ctrl-C" in first.text(), "the greeting")
         greeting = first.text()
         logins = json.loads((data_dir / "demo_logins.json").read_text())
@@ -140,7 +149,8 @@ def story(data_dir: Path) -> Iterator[Story]:
             exit_code=code,
             seconds_to_stop=stopped - before,
             first_text_at_end=first.text(),
-            seconds_to_second_start=time.monotonic() - stopped,
+            work_of_first_start=work_of_first,
+            work_of_second_start=cpu_seconds(second.process.pid),
             up=second,
         )
 
@@ -199,8 +209,8 @@ def test_ctrl_c_leaves_no_child_process(story: Story) -> None:
     assert alive == {}
 
 
-def test_a_second_start_takes_seconds_and_keeps_the_logins(story: Story, data_dir: Path) -> None:
-    assert story.seconds_to_second_start < STOPPED_WITHIN
+def test_a_second_start_is_quicker_and_keeps_the_logins(story: Story, data_dir: Path) -> None:
+    assert story.work_of_second_start < story.work_of_first_start * 0.8
     assert json.loads((data_dir / "demo_logins.json").read_text()) == story.logins
     with story.up.client() as client:
         assert sign_in(client, "bob", story.logins["bob"])
