@@ -157,6 +157,24 @@ async def test_an_answer_that_breaks_the_servers_schema_never_reaches_it_and_the
     assert received(result) == {"action": "accept", "content": {"name": "Ada Lovelace"}}
 
 
+async def test_a_page_that_must_be_opened_before_the_call_parks_it_and_refusing_the_page_ends_it(
+    desk_: Desk,
+    everything_over_http: HttpBinding,  # noqa: F811
+) -> None:
+    """Its error path (-32042). It forgets with the session that a page was opened, so no agreement satisfies it."""
+    await add(desk_, "everything", trusted=True, transport="http", url=everything_over_http.url)
+    step = {"call": URL, "args": {**ADDRESS, "errorPath": True}, "as": "r"}
+    run = await desk_.start([step, {"finish": "{{ r.status }}: {{ r.error }}"}], server="everything")
+    for action in ("accept", "decline"):
+        (round_,) = await desk_.pending(run, "elicitation")
+        assert not round_.held, "the call is over; nothing is open while the person decides"
+        (key,) = round_.requests
+        assert round_.requests[key]["url"] == "https://modelcontextprotocol.io"
+        await desk_.answer(round_, {key: {"action": action}})
+    done = await desk_.finished(run)
+    assert done.output == "failed: A person did not agree to open the page that the server needs."
+
+
 # --- server-filesystem: what may be done without asking ---------------------------------------------------
 
 Files = Callable[..., Awaitable[None]]
