@@ -35,15 +35,12 @@ def ttl() -> dt.timedelta:
 
 
 def claim(run_id: int, owner: str) -> Lease | None:
-    """Take the run if it has an unseen wake and nobody holds it; None if another worker won or nothing is due.
-
-    A pinned run goes to its pin's owner, or to anybody once that owner's lease has expired.
-    """
+    """Take the run if it has an unseen wake and nobody holds it; None if another worker won or nothing is due."""
     now = timezone.now()
     taken = (
         Run.objects.filter(pk=run_id, lease_until__lte=now)
         .filter(~Q(wake_seq=F("seen_seq")))
-        .update(lease_owner=owner, lease_token=F("lease_token") + 1, lease_until=now + ttl(), pin=None)
+        .update(lease_owner=owner, lease_token=F("lease_token") + 1, lease_until=now + ttl())
     )
     if not taken:
         return None

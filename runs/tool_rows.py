@@ -72,5 +72,6 @@ def _row(
         digest=definition.digest,
         position=position,
         present=True,
-        changed_at=changed_at if before == definition.digest else now,
+        # A row without a digest was made by an admin's word before the server ever listed the tool.
+        changed_at=changed_at if before in ("", definition.digest) else now,
     )

@@ -18,7 +18,8 @@ from m3web.config import secret_file
 from m3web.demo.playbooks import AGENTS, FIRST_RUNS
 from runs import control
 from runs.binding import identity_of
-from runs.models import Account, Agent, Membership, Role, Server, Transport, User
+from runs.models import Account, Agent, Membership, Role, Server, Tool, Transport, User
+from runs.risk import Risk
 from runs.run_states import HumanInput
 
 PEOPLE = [("alice", Role.OPERATOR), ("bob", Role.OPERATOR), ("ada", Role.ADMIN), ("vera", Role.VIEWER)]
@@ -57,6 +58,8 @@ def seed() -> None:
         user = User.objects.create_user(username=name, password=password)
         Membership.objects.create(account=account, user=user, role=role)
     servers = {name: _server(account, name) for name in ("shipping", "desk")}
+    # The server only says that a refund destroys; that it is about money is an admin's word.
+    Tool.objects.create(server=servers["desk"], name="refund", risk=Risk.MONEY.value, present=False)
     for spec in AGENTS:
         agent = Agent.objects.create(
             account=account,
@@ -71,7 +74,11 @@ def seed() -> None:
         control.create_run(
             agent,
             control.Submission(
-                message=message, mode=mode, human_input=HumanInput.MANAGED, user_id="cust_123"
+                message=message,
+                mode=mode,
+                human_input=HumanInput.MANAGED,
+                user_id="cust_123",
+                started_by=User.objects.get(username="alice"),
             ),
         )
 

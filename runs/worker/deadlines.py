@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from django.db import transaction
+import logging
+from collections.abc import Callable
+from functools import partial
+
+from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from runs import lease, round_rows, rounds
+from runs.errors import M3Error
 from runs.models import Round, Run
+
+log = logging.getLogger(__name__)
 
 BATCH = 500
 
@@ -18,9 +25,20 @@ def sweep() -> list[int]:
     """
     now = timezone.now()
     for run_id in Run.objects.sleepers(now).values_list("pk", flat=True)[:BATCH]:
-        with transaction.atomic():
-            lease.wake(run_id)
+        _alone("a sleeping run", run_id, partial(lease.wake, run_id))
     for round_id in Round.objects.overdue(now).values_list("pk", flat=True)[:BATCH]:
-        with transaction.atomic():
-            rounds.expire(round_rows.lock(round_id))
+        _alone("an overdue pause", round_id, partial(_expire, round_id))
     return list(Run.objects.due(now).values_list("pk", flat=True)[:BATCH])
+
+
+def _expire(round_id: str) -> None:
+    rounds.expire(round_rows.lock(round_id))
+
+
+def _alone(what: str, key: object, change: Callable[[], object]) -> None:
+    """One row that cannot be changed must not keep the others waiting, nor end the process at every start."""
+    try:
+        with transaction.atomic():
+            change()
+    except (M3Error, ValueError, IntegrityError):
+        log.exception("%s (%s) could not be moved on", what, key)
