@@ -47,6 +47,7 @@ class Config:
     allow_private_urls: bool
     lease_seconds: float
     sweep_seconds: float
+    tool_list_seconds: float
     call_timeout_seconds: float
     worker_concurrency: int
     max_body_bytes: int
@@ -276,6 +277,7 @@ def load(base_dir: Path, source: Mapping[str, str] | None = None) -> Config:
         allow_private_urls=read.get("M3_ALLOW_PRIVATE_URLS", demo, _boolean, "true or false"),
         lease_seconds=read.get("M3_LEASE_SECONDS", 30.0, _positive, "seconds"),
         sweep_seconds=read.get("M3_SWEEP_SECONDS", 2.0, _positive, "seconds"),
+        tool_list_seconds=read.get("M3_TOOL_LIST_SECONDS", 60.0, _positive, "seconds"),
         call_timeout_seconds=read.get("M3_CALL_TIMEOUT_SECONDS", 120.0, _positive, "seconds"),
         worker_concurrency=read.get("M3_WORKER_CONCURRENCY", 16, _whole, "a whole number"),
         max_body_bytes=read.get("M3_MAX_BODY_BYTES", 1_000_000, _whole, "bytes, a whole number"),

@@ -61,6 +61,7 @@ def gate(held: Lease, step_id: int, gate_: Gate) -> None:
     here = at(held, step_id)
     verdict = gate_.decide(here.run, here.turn, here.call)
     here.call.verdict = dict(verdict.as_json())
+    here.call.definition_digest = live_digest(here.call)
     if verdict.effect == "allow":
         here.call.allowed = True
         _note(
@@ -68,13 +69,27 @@ def gate(held: Lease, step_id: int, gate_: Gate) -> None:
             "tool_call.allowed",
             {"reason": verdict.reason, "code": verdict.code, "rule_id": verdict.rule_id},
         )
-    here.call.save(update_fields=["verdict", "allowed"])
+    here.call.save(update_fields=["verdict", "allowed", "definition_digest"])
     if verdict.effect == "deny":
         deny(here, verdict.reason)
         if verdict.code == asking.HUMAN_INPUT_REQUIRED:
             asking.may_ask(here.run, here.turn)  # nobody may be asked: that ends the turn, not only the call
     elif verdict.effect == "ask" and asking.may_ask(here.run, here.turn):
         asking.approval(here.run, here.turn, here.step, here.call)
+
+
+def live_digest(call: ToolCall) -> str:
+    """Digest of the tool's definition as last listed; empty if it has none (any more)."""
+    tool = Tool.objects.filter(server=call.server_id, name=call.name, present=True).first()
+    return tool.digest if tool is not None and call.operation == "tool" else ""
+
+
+def ask_again(held: Lease, step_id: int) -> None:
+    """The tool changed after it was allowed: take the permission back, so that the gate decides anew."""
+    here = at(held, step_id)
+    here.call.allowed = False
+    here.call.save(update_fields=["allowed"])
+    _note(here, "tool_call.changed", {"allowed_digest": here.call.definition_digest})
 
 
 def apply_approval(held: Lease, step_id: int, round_id: str) -> None:

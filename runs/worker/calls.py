@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 import logging
 import time
 from collections.abc import Mapping
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.conf import settings
+from django.utils import timezone
 
 from runs import db, push, servers
 from runs.binding import binding_of
@@ -23,6 +25,7 @@ from runs.mcp_client import (
     Failed,
     FormRequest,
     InputRequired,
+    Inspection,
     InspectionFailed,
     Operation,
     Outcome,
@@ -46,7 +49,7 @@ from runs.worker.requests_in import answer_of, stored_request, stored_requests
 log = logging.getLogger(__name__)
 
 LIST_TIMEOUT = 30.0
-"""Seconds for the first look at a server that nobody has tested yet."""
+"""Seconds for a look at a server's tools."""
 
 PROGRESS_EVERY = 1.0
 """Seconds between two stored progress notes of one call."""
@@ -101,16 +104,14 @@ class CallDriver:
                     await db.write(call_journal.apply_outcome, self.lease, self.step_id, round_.pk)
 
     async def _gate(self, call: ToolCall) -> None:
-        if (
-            call.server is not None
-            and call.server.listed_at is None
-            and not await self._first_look(call.server)
-        ):
-            return
-        await db.write(call_journal.gate, self.lease, self.step_id, self.held.gate)
+        if await self._look(call):
+            await db.write(call_journal.gate, self.lease, self.step_id, self.held.gate)
 
-    async def _first_look(self, server: Server) -> bool:
-        """List a server that nobody has tested yet, so that the gate knows its tools."""
+    async def _look(self, call: ToolCall) -> bool:
+        """List the server's tools if the last look is too old to decide by; False if that ended the call."""
+        server = call.server
+        if server is None or call.operation != "tool" or _recently_listed(server):
+            return True
         try:
             binding = binding_of(server)
             async with self.held.legs:
@@ -118,8 +119,22 @@ class CallDriver:
         except (M3Error, InspectionFailed) as error:
             await db.write(call_journal.failed, self.lease, self.step_id, _words(error), unknown=False)
             return False
-        await db.write(_store_first_look, self.lease, self.step_id, inspection)
+        await db.write(_store_look, self.lease, self.step_id, inspection)
         return True
+
+    async def _as_it_was_allowed(self, call: ToolCall) -> bool:
+        """The tool is still the one that the gate, or a person, decided about; else the call goes back to the gate.
+
+        Asked only before the first leg: between the legs the server is in the middle of the call.
+        """
+        if call.leg or call.operation != "tool":
+            return True
+        if not await self._look(call):
+            return False
+        if await db.read(call_journal.live_digest, call) == call.definition_digest:
+            return True
+        await db.write(call_journal.ask_again, self.lease, self.step_id)
+        return False
 
     async def _leg(self, call: ToolCall) -> None:
         if call.server is None:
@@ -130,6 +145,8 @@ class CallDriver:
             binding = binding_of(call.server)
         except M3Error as error:
             await db.write(call_journal.failed, self.lease, self.step_id, error.message, unknown=False)
+            return
+        if not await self._as_it_was_allowed(call):
             return
         operation = await db.read(_operation, call)
         async with self.held.legs:
@@ -277,16 +294,24 @@ def _nobody(lease: Lease, step_id: int) -> None:
     asking.may_ask(here.run, here.turn)
 
 
-def _store_first_look(lease: Lease, step_id: int, inspection: Any) -> None:
+def _recently_listed(server: Server) -> bool:
+    oldest = timezone.now() - dt.timedelta(seconds=settings.M3.tool_list_seconds)
+    return server.listed_at is not None and server.listed_at >= oldest
+
+
+def _store_look(lease: Lease, step_id: int, inspection: Inspection) -> None:
+    """Keep what was listed. A server's very first listing is also what the turn is taken to have started with."""
     here = call_journal.at(lease, step_id)
     server = here.call.server
     if server is None:
         return
-    servers.store_inspection(server, inspection)
-    binding = {"server_id": server.pk, "identity": server.identity}
-    tools = {tool.name: tool.digest for tool in server.tools.filter(present=True)}
-    here.turn.bindings = {**here.turn.bindings, server.name: {**binding, "tools": tools}}
-    here.turn.save(update_fields=["bindings"])
+    first = server.listed_at is None
+    server = servers.store_inspection(server, inspection)
+    if first:
+        tools = {tool.name: tool.digest for tool in server.tools.filter(present=True)}
+        binding = {"server_id": server.pk, "identity": server.identity, "tools": tools}
+        here.turn.bindings = {**here.turn.bindings, server.name: binding}
+        here.turn.save(update_fields=["bindings"])
 
 
 def _store_progress(lease: Lease, step_id: int, note: Mapping[str, Any]) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
 from runs import control, db
-from runs.models import Round, Run, Tool, ToolCall
+from runs.models import Round, Run, Server, Tool, ToolCall
 from runs.round_rows import Decider
 from tests.worker.conftest import Desk, results
 
@@ -221,3 +222,36 @@ async def test_a_child_of_an_approved_plan_may_do_what_the_plan_says(desk_: Desk
     (approval,) = await desk_.pending(child, "approval")
     await desk_.accept(approval, decision="allow")
     assert (await desk_.finished(run)).output == "child says done"
+
+
+async def test_a_tool_that_changes_after_it_was_allowed_asks_again(
+    desk_: Desk, effects: Callable[[], list[dict[str, Any]]]
+) -> None:
+    """What a person allowed is the tool as it was shown; another one under its name is another question."""
+    run = await desk_.start([SEND, {"finish": "{{ m.status }}"}], server="desk", mode="approval")
+    (first,) = await desk_.pending(run, "approval")
+    await db.write(Tool.objects.filter(name="send_email").update, digest="sha256:another")
+    await desk_.accept(first, decision="allow")
+
+    def second() -> Round | None:
+        return Round.objects.filter(run=run, kind="approval").pending().exclude(pk=first.pk).first()
+
+    asked = await desk_.eventually(second, "the second question", run)
+    assert "changed" in asked.context["verdict"]["reason"]
+    assert effects() == []
+    await desk_.accept(asked, decision="allow")
+    assert (await desk_.finished(run)).output == "done"
+    assert len(effects()) == 1
+
+
+async def test_a_list_of_tools_that_is_too_old_is_fetched_anew_before_a_call_is_decided(
+    desk_: Desk, settings: Any
+) -> None:
+    read = [{"call": "playground:echo", "args": {"value": "x"}}]
+    await desk_.finished(await desk_.start(read, server="playground"))
+    before = await db.read(Server.objects.get, name="playground")
+    await desk_.finished(await desk_.start(read, server="playground"))
+    assert (await db.read(Server.objects.get, name="playground")).listed_at == before.listed_at
+    settings.M3 = dataclasses.replace(settings.M3, tool_list_seconds=0.001)
+    await desk_.finished(await desk_.start(read, server="playground"))
+    assert (await db.read(Server.objects.get, name="playground")).listed_at > before.listed_at
