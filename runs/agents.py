@@ -148,7 +148,7 @@ def _hint(names: Collection[str]) -> str:
     if not names:
         return "It lists none at all."
     some = ", ".join(sorted(names)[:8])
-    return f"It lists: {some}{', …' if len(names) > 8 else ''}."
+    return f"It lists: {some}{', …' if len(names) > 8 else '.'}"
 
 
 def _checked_servers(actor: Actor, ids: Sequence[int]) -> list[Server]:

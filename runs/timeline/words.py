@@ -224,16 +224,27 @@ def answers_of(round_: Facts) -> Iterator[Answer]:
     if round_["kind"] not in ("elicitation", "question") or not isinstance(given, dict):
         return
     for key, response in given.items():
-        message = str((asked or {}).get(key, {}).get("message") or key)
+        request = (asked or {}).get(key, {})
+        message = str(request.get("message") or key)
         action, content = response.get("action", ""), response.get("content")
         if round_["kind"] == "question":
             yield Answer(label=message, text="" if action == "accept" else action, action=action)
         elif content:
-            yield from (Answer(label=name, text=plain(value)) for name, value in content.items())
+            yield from (
+                Answer(label=_title(request, name), text=plain(value)) for name, value in content.items()
+            )
         else:
             yield Answer(
                 label=message, text="agreed to open the page" if action == "accept" else action, action=action
             )
+
+
+def _title(request: Facts, name: str) -> str:
+    """A field as its form named it, with the name that was sent; a server's titles need not be unique."""
+    properties = (request.get("requested_schema") or {}).get("properties")
+    field = properties.get(name) if isinstance(properties, dict) else None
+    title = field.get("title") if isinstance(field, dict) else None
+    return f"{title} ({name})" if isinstance(title, str) and title.strip() and title != name else name
 
 
 def chosen(text: str | None) -> Iterator[Answer]:

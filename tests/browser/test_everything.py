@@ -229,6 +229,8 @@ def test_every_field_of_its_form_is_shown_checked_and_sent(person: People, pages
     box("String with default").fill("")
     alice.press("0:accept")
     alice.expect_end(run, "Completed", "User provided the requested information!")
+    given = alice.page.locator(".pause")
+    expect(given.get_by_text("Titled Single Select Enum (titledSingleSelectEnum)")).to_be_visible()
     assert raw_answer(alice.page) == {
         "action": "accept",
         "content": {
