@@ -15,7 +15,6 @@ from django.utils import timezone
 from runs import events, lease, requests, turns
 from runs.canonical import digest
 from runs.errors import ElicitationRoundLimitError
-from runs.gate import Gate
 from runs.lease import Lease
 from runs.models import Round, Run, Step, Tool, ToolCall, Turn
 from runs.risk import Risk, effectively_idempotent
@@ -30,7 +29,6 @@ MAX_RESTARTS = 3
 MAX_ATTEMPTS = 2
 """How often a call that may be repeated is tried when its outcome stays unknown."""
 
-DENIED_BY_PERSON = "A person denied this call. Go on without it, or propose something else."
 MAX_EMPTY_LEGS = 20
 """How often a server may ask to be called again without asking anything (it sheds load, or it loops)."""
 
@@ -56,66 +54,6 @@ def at(held: Lease, step_id: int, **fields: Any) -> Place:
     return Place(step.run, step.turn, step, step.call)
 
 
-def gate(held: Lease, step_id: int, gate_: Gate) -> None:
-    """Ask the gate. Allow leaves a permission on the call, Ask a pending round, Deny the step's result."""
-    here = at(held, step_id)
-    verdict = gate_.decide(here.run, here.turn, here.call)
-    here.call.verdict = dict(verdict.as_json())
-    here.call.definition_digest = live_digest(here.call)
-    if verdict.effect == "allow":
-        here.call.allowed = True
-        _note(
-            here,
-            "tool_call.allowed",
-            {"reason": verdict.reason, "code": verdict.code, "rule_id": verdict.rule_id},
-        )
-    here.call.save(update_fields=["verdict", "allowed", "definition_digest"])
-    if verdict.effect == "deny":
-        deny(here, verdict.reason)
-        if verdict.code == asking.HUMAN_INPUT_REQUIRED:
-            asking.may_ask(here.run, here.turn)  # nobody may be asked: that ends the turn, not only the call
-    elif verdict.effect == "ask" and asking.may_ask(here.run, here.turn):
-        asking.approval(here.run, here.turn, here.step, here.call)
-
-
-def live_digest(call: ToolCall) -> str:
-    """Digest of the tool's definition as last listed; empty if it has none (any more)."""
-    tool = Tool.objects.filter(server=call.server_id, name=call.name, present=True).first()
-    return tool.digest if tool is not None and call.operation == "tool" else ""
-
-
-def ask_again(held: Lease, step_id: int) -> None:
-    """The tool changed after it was allowed: take the permission back, so that the gate decides anew."""
-    here = at(held, step_id)
-    here.call.allowed = False
-    here.call.save(update_fields=["allowed"])
-    _note(here, "tool_call.changed", {"allowed_digest": here.call.definition_digest})
-
-
-def apply_approval(held: Lease, step_id: int, round_id: str) -> None:
-    """A person decided: keep the permission (with edited arguments, if any) or end the call as denied (R19)."""
-    here = at(held, step_id)
-    round_ = Round.objects.select_related("run", "turn", "step").get(pk=round_id)
-    response = (round_.responses or {})[requests.APPROVAL_KEY]
-    content = response.get("content") or {}
-    asking.deliver(round_)
-    if content.get("decision") != "allow":
-        deny(here, str(content.get("feedback") or round_.note or DENIED_BY_PERSON))
-        return
-    if content.get("arguments") is not None and digest(content["arguments"]) != here.call.asked_digest:
-        here.call.edited = content["arguments"]
-    here.call.allowed = True
-    here.call.save(update_fields=["edited", "allowed"])
-
-
-def deny(here: Place, reason: str) -> None:
-    """Zero executions; the reason is what the agent gets as the result."""
-    here.call.phase, here.call.allowed = CallPhase.DENIED.value, False
-    here.call.save(update_fields=["phase", "allowed"])
-    close_step(here.step, {"status": "denied", "result": None, "error": reason})
-    _note(here, "tool_call.denied", {"reason": reason})
-
-
 def sent(held: Lease, step_id: int, jsonrpc_id: str) -> None:
     """Write-ahead: from this commit on the call may have happened. Consumes the permission.
 
@@ -138,7 +76,7 @@ def sent(held: Lease, step_id: int, jsonrpc_id: str) -> None:
     call.save()
     for round_ in answered_rounds(here.step):
         asking.start_delivery(round_)
-    _note(
+    note(
         here,
         "tool_call.sent",
         {"attempt": call.attempts, "leg": call.leg, "executed_digest": call.executed_digest},
@@ -166,7 +104,7 @@ def complete(
     else:
         value = results.value_of(call.operation, raw)
         close_step(here.step, {"status": "done", "result": value, "error": None})
-    _note(here, "tool_call.result", {"status": "failed" if is_error else "done", "problem": problem})
+    note(here, "tool_call.result", {"status": "failed" if is_error else "done", "problem": problem})
 
 
 def input_required(
@@ -193,7 +131,7 @@ def input_required(
         call.wire["responses"] = reusable
         call.allowed = True
         call.save()
-        _note(here, "tool_call.answers_reused" if reusable else "tool_call.again", {"leg": call.leg})
+        note(here, "tool_call.answers_reused" if reusable else "tool_call.again", {"leg": call.leg})
         return
     call.raw_result = None
     call.save()
@@ -256,7 +194,7 @@ def state_refused(held: Lease, step_id: int, message: str) -> None:
     call.wire = {**call.wire, "request_state": None, "responses": None, "kept": _answers_so_far(here.step)}
     call.phase, call.leg, call.restarts, call.allowed = CallPhase.PREPARED.value, 0, call.restarts + 1, True
     call.save()
-    _note(here, "tool_call.restarted", {"restart": call.restarts, "reason": message})
+    note(here, "tool_call.restarted", {"restart": call.restarts, "reason": message})
 
 
 def failed(held: Lease, step_id: int, message: str, *, unknown: bool) -> None:
@@ -278,7 +216,7 @@ def mark_unknown(here: Place, reason: str) -> None:
     here.call.phase = CallPhase.UNKNOWN.value
     here.call.save(update_fields=["phase"])
     resolve_rounds(here.step)
-    _note(here, "tool_call.unknown", {"reason": reason})
+    note(here, "tool_call.unknown", {"reason": reason})
     if asking.may_ask(here.run, here.turn):
         asking.outcome(here.run, here.turn, here.step, here.call, reason)
 
@@ -296,7 +234,7 @@ def apply_outcome(held: Lease, step_id: int, round_id: str) -> None:
         here.call.phase = CallPhase.DONE.value
         here.call.save(update_fields=["phase"])
         close_step(here.step, {"status": "done", "result": None, "error": None})
-        _note(here, "tool_call.result", {"status": "done", "problem": "A person said that it happened."})
+        note(here, "tool_call.result", {"status": "done", "problem": "A person said that it happened."})
     else:
         turns.finish(
             here.run,
@@ -313,7 +251,7 @@ def _make_ready(here: Place, event: str, reason: str) -> None:
     call.wire = {**call.wire, "request_state": None, "responses": None, "kept": _answers_so_far(here.step)}
     call.save()
     resolve_rounds(here.step)
-    _note(here, event, {"reason": reason})
+    note(here, event, {"reason": reason})
 
 
 def _fail_call(here: Place, message: str) -> None:
@@ -321,7 +259,7 @@ def _fail_call(here: Place, message: str) -> None:
     here.call.save(update_fields=["phase", "allowed"])
     resolve_rounds(here.step)
     close_step(here.step, {"status": "failed", "result": None, "error": message})
-    _note(here, "tool_call.failed", {"error": message})
+    note(here, "tool_call.failed", {"error": message})
 
 
 def may_repeat(call: ToolCall) -> bool:
@@ -373,7 +311,8 @@ def _reusable_answers(here: Place, asked: Mapping[str, Mapping[str, Any]]) -> di
     return found if found and all(found.values()) else None
 
 
-def _note(here: Place, type_: str, payload: Mapping[str, Any]) -> None:
+def note(here: Place, type_: str, payload: Mapping[str, Any]) -> None:
+    """An event about the call at hand."""
     events.record(
         here.run, type_, {"step": here.step.seq, "tool": here.call.full_name, **payload}, turn=here.turn
     )

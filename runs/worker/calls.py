@@ -13,19 +13,17 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 
-from runs import db, push, servers
+from runs import db
 from runs.binding import binding_of
 from runs.errors import M3Error
 from runs.gate import Gate
 from runs.lease import Lease
-from runs.lease import fence as fence_lease
 from runs.mcp_client import (
     Answer,
     Completed,
     Failed,
     FormRequest,
     InputRequired,
-    Inspection,
     InspectionFailed,
     Operation,
     Outcome,
@@ -41,10 +39,9 @@ from runs.mcp_client import (
 from runs.mcp_client.results import outcome_from_result
 from runs.models import Round, Server, Step, Tool, ToolCall
 from runs.round_states import RoundStatus
-from runs.run_states import HumanInput
-from runs.worker import asking, call_journal, recovery
+from runs.worker import asking, call_journal, gating, leg_rows, recovery
 from runs.worker.moves import Move, next_move
-from runs.worker.requests_in import answer_of, stored_request, stored_requests
+from runs.worker.requests_in import answer_of, stored_requests
 
 log = logging.getLogger(__name__)
 
@@ -97,7 +94,7 @@ class CallDriver:
                 case Move.RECOVER:
                     await self._recover(step.call)
                 case Move.APPLY_APPROVAL if round_:
-                    await db.write(call_journal.apply_approval, self.lease, self.step_id, round_.pk)
+                    await db.write(gating.apply_approval, self.lease, self.step_id, round_.pk)
                 case Move.APPLY_ANSWERS if round_:
                     await db.write(call_journal.apply_answers, self.lease, self.step_id, round_.pk)
                 case Move.APPLY_OUTCOME if round_:
@@ -105,7 +102,7 @@ class CallDriver:
 
     async def _gate(self, call: ToolCall) -> None:
         if await self._look(call):
-            await db.write(call_journal.gate, self.lease, self.step_id, self.held.gate)
+            await db.write(gating.gate, self.lease, self.step_id, self.held.gate)
 
     async def _look(self, call: ToolCall) -> bool:
         """List the server's tools if the last look is too old to decide by; False if that ended the call."""
@@ -119,7 +116,7 @@ class CallDriver:
         except (M3Error, InspectionFailed) as error:
             await db.write(call_journal.failed, self.lease, self.step_id, _words(error), unknown=False)
             return False
-        await db.write(_store_look, self.lease, self.step_id, inspection)
+        await db.write(leg_rows.store_look, self.lease, self.step_id, inspection)
         return True
 
     async def _as_it_was_allowed(self, call: ToolCall) -> bool:
@@ -131,9 +128,9 @@ class CallDriver:
             return True
         if not await self._look(call):
             return False
-        if await db.read(call_journal.live_digest, call) == call.definition_digest:
+        if await db.read(gating.live_digest, call) == call.definition_digest:
             return True
-        await db.write(call_journal.ask_again, self.lease, self.step_id)
+        await db.write(gating.ask_again, self.lease, self.step_id)
         return False
 
     async def _leg(self, call: ToolCall) -> None:
@@ -173,7 +170,7 @@ class CallDriver:
     async def _store(self, call: ToolCall, outcome: Outcome) -> None:
         where = (self.lease, self.step_id)
         if self._nobody_to_ask:
-            await db.write(_nobody, *where)
+            await db.write(leg_rows.nobody, *where)
             return
         match outcome:
             case Completed(raw=raw, is_error=is_error, problem=problem):
@@ -195,7 +192,7 @@ class CallDriver:
     async def _remember_negotiation(self, call: ToolCall, outcome: Outcome) -> None:
         negotiated = getattr(outcome, "negotiated", None)
         if negotiated and call.server is not None and dict(negotiated) != call.server.negotiated:
-            await db.write(_store_negotiation, call.server.pk, dict(negotiated))
+            await db.write(leg_rows.store_negotiation, call.server.pk, dict(negotiated))
 
     # --- what the client tells us while a leg is under way ---------------------------------------------------
 
@@ -210,7 +207,7 @@ class CallDriver:
             return
         self._progress_at = time.monotonic()
         note = {"value": value, "total": total, "message": message}
-        await db.write(_store_progress, self.lease, self.step_id, note)
+        await db.write(leg_rows.store_progress, self.lease, self.step_id, note)
 
     async def _elicit(self, request: FormRequest | UrlRequest) -> Answer | Refusal:
         """An older server asks on its open session: store the round, keep the session, wait for the answer.
@@ -218,7 +215,7 @@ class CallDriver:
         Two prompts of one call are asked one after the other, since an operation has one open round.
         """
         async with self._one_prompt_at_a_time:
-            round_id = await db.write(_open_held, self.lease, self.step_id, request)
+            round_id = await db.write(leg_rows.open_held, self.lease, self.step_id, request)
             if round_id is None:
                 self._nobody_to_ask = True
                 return Refusal(asking.NOBODY)
@@ -230,7 +227,7 @@ class CallDriver:
             finally:
                 self.held.waiting.pop(round_id, None)
                 await self.held.legs.acquire()
-            await db.write(_start_held_delivery, self.lease, round_id)
+            await db.write(leg_rows.start_held_delivery, self.lease, round_id)
         return answer_of(next(iter(responses.values())))
 
 
@@ -274,58 +271,9 @@ def _definition(call: ToolCall) -> ToolDefinition | None:
     )
 
 
-def _open_held(lease: Lease, step_id: int, request: FormRequest | UrlRequest) -> str | None:
-    here = call_journal.at(lease, step_id)
-    if here.run.human_input != HumanInput.MANAGED:
-        return None
-    stored = {request.key: stored_request(request)}
-    call_journal.resolve_rounds(here.step)
-    return asking.elicitation(here.run, here.turn, here.step, stored, held_by=lease).pk
-
-
-def _start_held_delivery(lease: Lease, round_id: str) -> None:
-    fence_lease(lease)
-    asking.start_delivery(Round.objects.select_related("run", "turn", "step").get(pk=round_id))
-
-
-def _nobody(lease: Lease, step_id: int) -> None:
-    """The server was refused because nobody may be asked: the run fails clearly (A3)."""
-    here = call_journal.at(lease, step_id)
-    asking.may_ask(here.run, here.turn)
-
-
 def _recently_listed(server: Server) -> bool:
     oldest = timezone.now() - dt.timedelta(seconds=settings.M3.tool_list_seconds)
     return server.listed_at is not None and server.listed_at >= oldest
-
-
-def _store_look(lease: Lease, step_id: int, inspection: Inspection) -> None:
-    """Keep what was listed. A server's very first listing is also what the turn is taken to have started with."""
-    here = call_journal.at(lease, step_id)
-    server = here.call.server
-    if server is None:
-        return
-    first = server.listed_at is None
-    server = servers.store_inspection(server, inspection)
-    if first:
-        tools = {tool.name: tool.digest for tool in server.tools.filter(present=True)}
-        binding = {"server_id": server.pk, "identity": server.identity, "tools": tools}
-        here.turn.bindings = {**here.turn.bindings, server.name: binding}
-        here.turn.save(update_fields=["bindings"])
-
-
-def _store_progress(lease: Lease, step_id: int, note: Mapping[str, Any]) -> None:
-    here = call_journal.at(lease, step_id)
-    here.call.wire = {**here.call.wire, "progress": dict(note)}
-    here.call.save(update_fields=["wire"])
-    push.after_commit(
-        (push.run_group(here.run.pk),),
-        {"type": "run", "run_id": here.run.pk, "status": here.run.status, "seq": here.run.event_seq},
-    )
-
-
-def _store_negotiation(server_id: int, negotiated: dict[str, Any]) -> None:
-    Server.objects.filter(pk=server_id).update(negotiated=negotiated)
 
 
 def _words(error: Exception) -> str:

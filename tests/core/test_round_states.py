@@ -65,7 +65,7 @@ CLAIMS = {
 }
 
 
-@pytest.mark.parametrize("status", UNRESOLVED)
+@pytest.mark.parametrize("status", sorted(UNRESOLVED))
 @pytest.mark.parametrize("evidence", [None, *DeliveryState])
 def test_a_claim_needs_the_evidence_that_fits_the_status(
     status: RoundStatus, evidence: DeliveryState | None

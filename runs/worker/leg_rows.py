@@ -1,0 +1,64 @@
+"""What a leg that is under way writes: prompts of its live session, progress, the server as it was found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from runs import push, servers
+from runs.lease import Lease
+from runs.lease import fence as fence_lease
+from runs.mcp_client import FormRequest, Inspection, UrlRequest
+from runs.models import Round, Server
+from runs.run_states import HumanInput
+from runs.worker import asking, call_journal
+from runs.worker.requests_in import stored_request
+
+
+def open_held(lease: Lease, step_id: int, request: FormRequest | UrlRequest) -> str | None:
+    here = call_journal.at(lease, step_id)
+    if here.run.human_input != HumanInput.MANAGED:
+        return None
+    stored = {request.key: stored_request(request)}
+    call_journal.resolve_rounds(here.step)
+    return asking.elicitation(here.run, here.turn, here.step, stored, held_by=lease).pk
+
+
+def start_held_delivery(lease: Lease, round_id: str) -> None:
+    fence_lease(lease)
+    asking.start_delivery(Round.objects.select_related("run", "turn", "step").get(pk=round_id))
+
+
+def nobody(lease: Lease, step_id: int) -> None:
+    """The server was refused because nobody may be asked: the run fails clearly (A3)."""
+    here = call_journal.at(lease, step_id)
+    asking.may_ask(here.run, here.turn)
+
+
+def store_look(lease: Lease, step_id: int, inspection: Inspection) -> None:
+    """Keep what was listed. A server's very first listing is also what the turn is taken to have started with."""
+    here = call_journal.at(lease, step_id)
+    server = here.call.server
+    if server is None:
+        return
+    first = server.listed_at is None
+    server = servers.store_inspection(server, inspection)
+    if first:
+        tools = {tool.name: tool.digest for tool in server.tools.filter(present=True)}
+        binding = {"server_id": server.pk, "identity": server.identity, "tools": tools}
+        here.turn.bindings = {**here.turn.bindings, server.name: binding}
+        here.turn.save(update_fields=["bindings"])
+
+
+def store_progress(lease: Lease, step_id: int, note: Mapping[str, Any]) -> None:
+    here = call_journal.at(lease, step_id)
+    here.call.wire = {**here.call.wire, "progress": dict(note)}
+    here.call.save(update_fields=["wire"])
+    push.after_commit(
+        (push.run_group(here.run.pk),),
+        {"type": "run", "run_id": here.run.pk, "status": here.run.status, "seq": here.run.event_seq},
+    )
+
+
+def store_negotiation(server_id: int, negotiated: dict[str, Any]) -> None:
+    Server.objects.filter(pk=server_id).update(negotiated=negotiated)
