@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Q, QuerySet, TextField, Value
-from django.db.models.fields.json import KT
+from django.db.models import F, Q, QuerySet, TextField, Value
+from django.db.models.fields.json import KT, KeyTextTransform, KeyTransform
 from django.db.models.functions import Cast, NullIf, Substr
 
 from runs.models import Event, Round, Run, Step
@@ -119,6 +119,9 @@ def _steps(run: Run) -> QuerySet[Step, Any]:
             answers=_head(Cast("result__answers", TextField())),
             asked=_head(Cast("call__asked", TextField())),
             edited=_head(Cast("call__edited", TextField())),
+            progress=_progress("value"),
+            progress_total=_progress("total"),
+            progress_message=_progress("message"),
         )
         .values(
             "pk",
@@ -139,6 +142,9 @@ def _steps(run: Run) -> QuerySet[Step, Any]:
             "answers",
             "asked",
             "edited",
+            "progress",
+            "progress_total",
+            "progress_message",
             "call__server_name",
             "call__operation",
             "call__name",
@@ -159,6 +165,12 @@ def _head(text: Any) -> Substr:
 def _told(path: str) -> Substr:
     """Like `_head`, for a text that may be null: SQLite reads a JSON null as the word."""
     return _head(NullIf(KT(path), Value("null")))
+
+
+def _progress(what: str) -> NullIf:
+    """A part of the last progress note of a call."""
+    part = KeyTextTransform(what, KeyTransform("progress", F("call__wire")))
+    return NullIf(part, Value("null"), output_field=TextField())
 
 
 def _rounds(step_pks: Sequence[int]) -> QuerySet[Round, Any]:

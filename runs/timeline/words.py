@@ -40,6 +40,13 @@ def of_call(step: Facts) -> Words:
     return "call", f"Wants to {infinitive}", "neutral"
 
 
+def progress(step: Facts) -> str:
+    """How far the server says that a call under way has come."""
+    total = f" of {step['progress_total']}" if step["progress_total"] is not None else ""
+    message = f": {step['progress_message']}" if step["progress_message"] else ""
+    return f"{step['progress']}{total}{message}"
+
+
 def why(verdict: Mapping[str, Any]) -> str:
     """Why the gate let the call pass, or asked (R14)."""
     reason, effect = str(verdict.get("reason", "")), verdict.get("effect")

@@ -313,3 +313,16 @@ def test_a_null_is_never_shown_as_a_word(make_run: MakeRun) -> None:
     set_status(run, turn, TurnStatus.RUNNING_TURN)
     finish(run, turn, Outcome.COMPLETED, output="All sent.")
     assert [row.error for row in timeline.page(run).rows] == ["", ""]
+
+
+def test_a_call_under_way_shows_how_far_its_server_says_it_is(make_round: Callable[..., Round]) -> None:
+    run = make_round().run
+    call = ToolCall.objects.get(step__run=run)
+    call.phase, call.wire = "sent", {"progress": {"value": 2, "total": 5, "message": "packing"}}
+    call.save()
+    (row,) = [row for row in timeline.page(run).rows if row.step]
+    assert row.body == "2 of 5: packing"
+    call.wire = {"progress": {"value": 3, "total": None, "message": None}}
+    call.save()
+    (row,) = [row for row in timeline.page(run).rows if row.step]
+    assert row.body == "3"
