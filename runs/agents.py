@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from django.db import transaction
 
+from runs import strict_json
 from runs.access import Actor, get, visible
 from runs.durations import parse_timeout
 from runs.errors import ModelValidationError
@@ -76,12 +76,9 @@ def parse_definition(text: str) -> dict[str, Any]:
     if len(text) > MAX_DEFINITION:
         _refuse("definition", [f"The definition is longer than {MAX_DEFINITION:,} characters."])
     try:
-        value = json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_no_constant)
-    except json.JSONDecodeError as error:
-        _refuse("definition", [f"Line {error.lineno}, column {error.colno}: {error.msg}."])
-    except (ValueError, RecursionError) as error:
-        reason = "It is nested too deep." if isinstance(error, RecursionError) else str(error)
-        _refuse("definition", [reason])
+        value = strict_json.loads(text)
+    except ValueError as error:  # also a number of thousands of digits, which Python refuses to read
+        _refuse("definition", [str(error)])
     if not isinstance(value, dict):
         _refuse("definition", ['The definition must be a JSON object such as {"steps": [...]}.'])
     return dict(value)
@@ -189,20 +186,6 @@ def _checked_timeout(text: str | None) -> str | None:
     except ModelValidationError as error:
         _refuse("elicitation_timeout", [error.message])
     return text.strip()
-
-
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """JSON lets a repeated key silently win; in a playbook that is a step somebody believes in."""
-    seen: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in seen:
-            raise ValueError(f"The key {key[:60]!r} stands twice in one object.")
-        seen[key] = value
-    return seen
-
-
-def _no_constant(word: str) -> NoReturn:
-    raise ValueError(f"{word} is not a JSON number.")
 
 
 def _refuse(field: str, messages: Sequence[str]) -> NoReturn:

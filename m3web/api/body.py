@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
-from typing import IO, Any, NoReturn
+from typing import IO, Any
 
 from rest_framework.exceptions import ParseError
 from rest_framework.parsers import BaseParser
 
+from runs import strict_json
 from runs.canonical import NotJson, canonical_json
 from runs.errors import ModelValidationError
 
@@ -45,15 +45,9 @@ class JsonBody(BaseParser):
 
 def _loaded(raw: bytes) -> Any:
     try:
-        return json.loads(raw.decode("utf-8"), parse_constant=_no_constant)
-    except RecursionError as error:
-        raise ParseError("it is nested too deep") from error
+        return strict_json.loads(raw.decode("utf-8"))
     except ValueError as error:  # syntax, an encoding that is not UTF-8, or a number of thousands of digits
         raise ParseError(str(error)) from error
-
-
-def _no_constant(word: str) -> NoReturn:
-    raise ValueError(f"{word} is not a JSON value")
 
 
 def _unusable(path: tuple[str | int, ...], message: str) -> ModelValidationError:
