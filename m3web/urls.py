@@ -7,6 +7,7 @@ from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import URLPattern, URLResolver, include, path
 
 from m3web.api.routes import NothingHere
+from m3web.slashes import other_slash
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("approvals.urls")),
@@ -17,4 +18,5 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("admin/", admin.site.urls),
     path("api/v2/", include("m3web.api.routes")),
     path("api/<path:elsewhere>", NothingHere.as_view()),
+    path("<path:page>", other_slash),
 ]
