@@ -16,6 +16,7 @@ from approvals.facts import CallFacts, Drift, Effect, PolicyFacts, Scope
 from approvals.models import Policy
 from approvals.permission import Code, Decision, decide
 from approvals.pins import LOCAL, Offer
+from runs.canonical import digest
 from runs.gate import Verdict
 from runs.models import Run, ToolCall, Turn
 from runs.risk import Risk, effective_risk
@@ -31,15 +32,26 @@ class PolicyGate:
         """Decide one call from what the database holds now, and count the use of the rule that allowed it."""
         decision = evaluate(run, turn, call)
         record_use(decision)
-        return Verdict(
-            effect=decision.effect.value,
-            code=decision.code.value,
-            reason=decision.reason,
-            risk=decision.risk.value,
-            rule_id=decision.rule_id,
-            remember=tuple(scope.value for scope in decision.remember),
-            remember_preselected=decision.remember_preselected,
-        )
+        return _verdict(run, call, decision)
+
+    def recheck(self, run: Run, turn: Turn, call: ToolCall) -> Verdict:
+        """What would be decided now, counting no use of a rule: asked right before a call is sent."""
+        return _verdict(run, call, evaluate(run, turn, call))
+
+
+def _verdict(run: Run, call: ToolCall, decision: Decision) -> Verdict:
+    offer = pins.look(run.account_id, call.server_name, call.name)
+    definition = offer.tool.digest if offer.tool and call.operation == TOOL else None
+    return Verdict(
+        effect=decision.effect.value,
+        code=decision.code.value,
+        reason=decision.reason,
+        risk=decision.risk.value,
+        rule_id=decision.rule_id,
+        subject=digest([offer.identity, definition, _risk(call, offer).value]),
+        remember=tuple(scope.value for scope in decision.remember),
+        remember_preselected=decision.remember_preselected,
+    )
 
 
 def evaluate(run: Run, turn: Turn, call: ToolCall) -> Decision:

@@ -23,6 +23,8 @@ class Verdict:
     reason: str
     risk: str = "write"
     rule_id: int | None = None
+    subject: str = ""
+    """Digest of what was decided about: the server, the tool's definition and its risk as they were then."""
     remember: tuple[str, ...] = ()
     remember_preselected: bool = False
 
@@ -33,3 +35,6 @@ class Verdict:
 class Gate(Protocol):
     def decide(self, run: Run, turn: Turn, call: ToolCall) -> Verdict:
         """Decide one call from what the database holds now. Runs inside the boundary's transaction."""
+
+    def recheck(self, run: Run, turn: Turn, call: ToolCall) -> Verdict:
+        """The same decision, changing nothing: what would be said now about a call that was allowed earlier."""

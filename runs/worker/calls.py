@@ -75,7 +75,9 @@ class CallDriver:
 
     async def drive(self) -> None:
         """Move after move, each committed, until the rows permit none."""
+        move: Move | None = None
         while True:
+            before = move
             step, rounds = await db.read(_load, self.step_id)
             if step.result is not None:
                 return
@@ -90,7 +92,7 @@ class CallDriver:
                 case Move.GATE:
                     await self._gate(step.call)
                 case Move.SEND:
-                    await self._leg(step.call)
+                    await self._leg(step.call, just_decided=before is Move.GATE)
                 case Move.RECOVER:
                     await self._recover(step.call)
                 case Move.APPLY_APPROVAL if round_:
@@ -119,21 +121,13 @@ class CallDriver:
         await db.write(leg_rows.store_look, self.lease, self.step_id, inspection)
         return True
 
-    async def _as_it_was_allowed(self, call: ToolCall) -> bool:
-        """The tool is still the one that the gate, or a person, decided about; else the call goes back to the gate.
-
-        Asked only before the first leg: between the legs the server is in the middle of the call.
-        """
-        if call.leg or call.operation != "tool":
-            return True
+    async def _still_permitted(self, call: ToolCall) -> bool:
+        """Whether a permission from an earlier moment still holds now; if not, the call is no longer to be sent."""
         if not await self._look(call):
             return False
-        if await db.read(gating.live_digest, call) == call.definition_digest:
-            return True
-        await db.write(gating.ask_again, self.lease, self.step_id)
-        return False
+        return await db.write(gating.confirm, self.lease, self.step_id, self.held.gate)
 
-    async def _leg(self, call: ToolCall) -> None:
+    async def _leg(self, call: ToolCall, *, just_decided: bool) -> None:
         if call.server is None:
             message = f"The server {call.server_name} is gone. Add it again, or correct the playbook."
             await db.write(call_journal.failed, self.lease, self.step_id, message, unknown=False)
@@ -143,7 +137,7 @@ class CallDriver:
         except M3Error as error:
             await db.write(call_journal.failed, self.lease, self.step_id, error.message, unknown=False)
             return
-        if not await self._as_it_was_allowed(call):
+        if not just_decided and not await self._still_permitted(call):
             return
         operation = await db.read(_operation, call)
         async with self.held.legs:

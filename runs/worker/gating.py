@@ -3,16 +3,18 @@ those of `call_journal`."""
 
 from __future__ import annotations
 
-from runs import requests
+from runs import requests, round_rows
 from runs.canonical import digest
-from runs.gate import Gate
+from runs.gate import Gate, Verdict
 from runs.lease import Lease
 from runs.models import Round, Tool, ToolCall
+from runs.round_states import RoundOutcome
 from runs.run_states import CallPhase
 from runs.worker import asking
-from runs.worker.call_journal import Place, at, note
+from runs.worker.call_journal import Place, answered_rounds, at, note
 from runs.worker.journal import close_step
 
+PLAN_FIRST = "plan_first"
 DENIED_BY_PERSON = "A person denied this call. Go on without it, or propose something else."
 
 
@@ -21,7 +23,7 @@ def gate(held: Lease, step_id: int, gate_: Gate) -> None:
     here = at(held, step_id)
     verdict = gate_.decide(here.run, here.turn, here.call)
     here.call.verdict = dict(verdict.as_json())
-    here.call.definition_digest = live_digest(here.call)
+    here.call.definition_digest = _live_digest(here.call)
     if verdict.effect == "allow":
         here.call.allowed = True
         note(
@@ -31,25 +33,53 @@ def gate(held: Lease, step_id: int, gate_: Gate) -> None:
         )
     here.call.save(update_fields=["verdict", "allowed", "definition_digest"])
     if verdict.effect == "deny":
-        deny(here, verdict.reason)
-        if verdict.code == asking.HUMAN_INPUT_REQUIRED:
-            asking.may_ask(here.run, here.turn)  # nobody may be asked: that ends the turn, not only the call
+        _refuse(here, verdict)
     elif verdict.effect == "ask" and asking.may_ask(here.run, here.turn):
         asking.approval(here.run, here.turn, here.step, here.call)
 
 
-def live_digest(call: ToolCall) -> str:
-    """Digest of the tool's definition as last listed; empty if it has none (any more)."""
-    tool = Tool.objects.filter(server=call.server_id, name=call.name, present=True).first()
-    return tool.digest if tool is not None and call.operation == "tool" else ""
+def confirm(held: Lease, step_id: int, gate_: Gate) -> bool:
+    """Right before a leg is sent: does the permission still hold? If not, the call is denied or asked about anew.
 
-
-def ask_again(held: Lease, step_id: int) -> None:
-    """The tool changed after it was allowed: take the permission back, so that the gate decides anew."""
+    A person may have allowed it hours ago. Since then an admin may have blocked the tool, a rule may have been made
+    or revoked, the server may be another program or describe its tool otherwise. What a person allowed is what the
+    card showed; a change of mode concerns the next call, not this one (m8tes-http 4.4).
+    """
     here = at(held, step_id)
-    here.call.allowed = False
-    here.call.save(update_fields=["allowed"])
-    note(here, "tool_call.changed", {"allowed_digest": here.call.definition_digest})
+    before, now = here.call.verdict, gate_.recheck(here.run, here.turn, here.call)
+    if now.effect == "deny" and now.code != PLAN_FIRST:
+        _supersede_answers(here)
+        _refuse(here, now)
+        return False
+    rule_is_gone = not here.call.leg and before.get("effect") == "allow" and now.effect == "ask"
+    if rule_is_gone or now.subject != before.get("subject"):
+        _ask_again(here, now.reason)
+        return False
+    return True
+
+
+def _refuse(here: Place, verdict: Verdict) -> None:
+    deny(here, verdict.reason)
+    if verdict.code == asking.HUMAN_INPUT_REQUIRED:
+        asking.may_ask(here.run, here.turn)  # nobody may be asked: that ends the turn, not only the call
+
+
+def _ask_again(here: Place, reason: str) -> None:
+    """Take the permission back; the gate decides anew, from the first leg on."""
+    _supersede_answers(here)
+    call = here.call
+    call.allowed, call.phase, call.leg = False, CallPhase.PREPARED.value, 0
+    call.wire = {**call.wire, "request_state": None, "responses": None, "kept": {}}
+    call.save(update_fields=["allowed", "phase", "leg", "wire"])
+    note(here, "tool_call.changed", {"reason": reason})
+
+
+def _supersede_answers(here: Place) -> None:
+    """Answers that have not left are not for whoever stands behind the call now."""
+    message = "What the answer was for has changed before it could be sent."
+    decider = round_rows.Decider(user=None, via="worker")
+    for round_ in answered_rounds(here.step):
+        round_rows.fail(round_, RoundOutcome.SUPERSEDED, code="superseded", message=message, decider=decider)
 
 
 def apply_approval(held: Lease, step_id: int, round_id: str) -> None:
@@ -66,6 +96,12 @@ def apply_approval(held: Lease, step_id: int, round_id: str) -> None:
         here.call.edited = content["arguments"]
     here.call.allowed = True
     here.call.save(update_fields=["edited", "allowed"])
+
+
+def _live_digest(call: ToolCall) -> str:
+    """Digest of the tool's definition as last listed, for the record; empty if it has none."""
+    tool = Tool.objects.filter(server=call.server_id, name=call.name, present=True).first()
+    return tool.digest if tool is not None and call.operation == "tool" else ""
 
 
 def deny(here: Place, reason: str) -> None:

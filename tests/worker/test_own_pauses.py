@@ -224,26 +224,6 @@ async def test_a_child_of_an_approved_plan_may_do_what_the_plan_says(desk_: Desk
     assert (await desk_.finished(run)).output == "child says done"
 
 
-async def test_a_tool_that_changes_after_it_was_allowed_asks_again(
-    desk_: Desk, effects: Callable[[], list[dict[str, Any]]]
-) -> None:
-    """What a person allowed is the tool as it was shown; another one under its name is another question."""
-    run = await desk_.start([SEND, {"finish": "{{ m.status }}"}], server="desk", mode="approval")
-    (first,) = await desk_.pending(run, "approval")
-    await db.write(Tool.objects.filter(name="send_email").update, digest="sha256:another")
-    await desk_.accept(first, decision="allow")
-
-    def second() -> Round | None:
-        return Round.objects.filter(run=run, kind="approval").pending().exclude(pk=first.pk).first()
-
-    asked = await desk_.eventually(second, "the second question", run)
-    assert "changed" in asked.context["verdict"]["reason"]
-    assert effects() == []
-    await desk_.accept(asked, decision="allow")
-    assert (await desk_.finished(run)).output == "done"
-    assert len(effects()) == 1
-
-
 async def test_a_list_of_tools_that_is_too_old_is_fetched_anew_before_a_call_is_decided(
     desk_: Desk, settings: Any
 ) -> None:
