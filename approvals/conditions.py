@@ -1,4 +1,4 @@
-"""Argument conditions of a rule: which calls of a tool it is about (issue C; R26).
+"""Argument conditions of a rule: which calls of a tool it is about (R26).
 
 Plain module. A remembered value is a literal; only a pattern that an admin typed has wildcards, and the two
 are different kinds of test, so that no literal is ever read as a pattern.

@@ -1,4 +1,4 @@
-"""What the API takes and shows of pauses. Never a lease, a protocol state or a resume token (contract C8)."""
+"""What the API takes and shows of pauses. Never a lease, a protocol state or a resume token (C8)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Canonical JSON: the one text, and the one digest, of a JSON value.
 
-Plain module. Whatever is compared, shown and posted back as a digest (operator contract R12), or stored as
-an idempotency payload (managed-input contract C20), goes through these two functions, so two equal values
+Plain module. Whatever is compared, shown and posted back as a digest (R12), or stored as
+an idempotency payload (C20), goes through these two functions, so two equal values
 always have the same text and two different ones never do: keys are sorted by code point, `1` and `1.0`
 differ, integers are exact at any size, text is kept as it is (no `\\u` escapes beyond those JSON demands).
 """

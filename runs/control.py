@@ -23,7 +23,7 @@ class Submission:
     """A run to be. `mode` None takes the task's, else the agent's default; `human_input` None follows the mode.
 
     `tools` limits the agent to "server" or "server:tool" targets; `tools_approve` makes that selection an
-    approval too (M3 submissions only, contract C48).
+    approval too (M3 submissions only, C48).
     """
 
     message: str
@@ -213,13 +213,13 @@ def _mode(word: str) -> PermissionMode:
 
 
 def _resolve_mode(agent: Agent, submission: Submission) -> PermissionMode:
-    """Request, else task default, else agent default (contract m8tes 4.4)."""
+    """Request, else task default, else agent default (m8tes-http 4.4)."""
     task_default = submission.task.default_mode if submission.task else None
     return _mode(submission.mode or task_default or agent.default_mode)
 
 
 def _resolve_human_input(mode: PermissionMode, asked: HumanInput | None) -> HumanInput:
-    """Approval and plan need people: omitted means managed, an explicit fail is refused (m8tes 4.4)."""
+    """Approval and plan need people: omitted means managed, an explicit fail is refused (m8tes-http 4.4)."""
     if mode is PermissionMode.AUTONOMOUS:
         return asked or HumanInput.FAIL
     if asked is HumanInput.FAIL:

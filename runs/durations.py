@@ -1,4 +1,4 @@
-"""Time limits as people write them (durable contract A17), and moments as the API writes them.
+"""Time limits as people write them (A17), and moments as the API writes them.
 
 Plain module. `parse_timeout` reads what a caller or a form gave; `describe` says it back to people.
 """

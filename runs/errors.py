@@ -27,7 +27,7 @@ class M3Error(Exception):
 
 
 class ModelValidationError(M3Error):
-    """An argument of a submission or of a stored definition is not acceptable (contract C1-C3, C48)."""
+    """An argument of a submission or of a stored definition is not acceptable (C1, C48)."""
 
     code = "invalid_argument"
     status = 422
@@ -62,7 +62,7 @@ class EgressRefused(M3Error):
 
 
 class SessionBusyError(M3Error):
-    """Another worker drives this run (durable contract A24)."""
+    """Another worker drives this run (A24)."""
 
     code = "session_busy"
     status = 409
@@ -76,28 +76,28 @@ class LeaseLost(M3Error):
 
 
 class OperationTimeout(M3Error):
-    """A deadline passed (contract C40)."""
+    """A deadline passed (C40)."""
 
     code = "timeout"
     status = 409
 
 
 class OperationCancelled(M3Error):
-    """The run was cancelled (contract, "one failure code per cause")."""
+    """The run was cancelled. Whatever else raced with it, the code is this one."""
 
     code = "cancelled"
     status = 409
 
 
 class ElicitationRoundLimitError(M3Error):
-    """One operation asked more often than its round limit allows (contract C42)."""
+    """One operation asked more often than its round limit allows (C42)."""
 
     code = "elicitation_round_limit"
     status = 409
 
 
 class ManagedInputError(M3Error):
-    """Base of the managed-input family (contract, "Errors")."""
+    """Base of the managed-input family."""
 
     code = "managed_input_error"
     status = 409

@@ -22,7 +22,7 @@ _TEXT = {"type": "string", "maxLength": MAX_WORDS}
 
 
 def form(key: str, message: str, properties: Mapping[str, Any], required: Sequence[str]) -> dict[str, Any]:
-    """One form request in the stored shape (contract, "Value models")."""
+    """One form request in the stored shape (C9)."""
     return {
         "request_key": key,
         "mode": "form",

@@ -1,6 +1,6 @@
 """How much a tool can do: the classes of risk, and whose word about it counts.
 
-Plain module. Sources: design sections 6 and 7 ("effective value"), m8tes-http 4.3, issue C.
+Plain module. Sources: design sections 6 and 7 ("effective value"), m8tes-http 4.3.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The rules of a round: its states, its exact keys, its idempotency and its lease.
 
-Plain module: no clock and no row in it; the store passes both in. Sources: contracts/m3-managed-input.md,
-"Round state machine" and clauses C10-C34; design section 2 for kinds and outcomes.
+Plain module: no clock and no row in it; the store passes both in. Sources: C10, C13, C20, C21, C23 and C30-C32;
+design section 2 for kinds and outcomes.
 """
 
 from __future__ import annotations

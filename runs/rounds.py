@@ -31,7 +31,7 @@ from runs.round_states import Replay, RoundKind, RoundOutcome, RoundStatus, repl
 from runs.run_states import Outcome, TurnStatus
 
 ROUND_LIMIT = 10
-"""Rounds of one logical operation (contract C42)."""
+"""Rounds of one logical operation (C42)."""
 
 
 @dataclass(frozen=True, kw_only=True)

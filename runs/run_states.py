@@ -1,7 +1,7 @@
 """The states of a turn and of a call, and the words an API client sees for them.
 
-Plain module. The M3 execution is the Turn (design section 2); its states and outcomes are those of
-contracts/m3-managed-input.md, "Turn (execution) states". `api_status` is the only place that translates them.
+Plain module. The M3 execution is the Turn (design section 2); its states and outcomes are M3's.
+`api_status` is the only place that translates them.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ _API_OUTCOMES: Mapping[Outcome, ApiStatus] = MappingProxyType(
 
 
 def api_status(turn_status: TurnStatus, outcome: Outcome | None) -> ApiStatus:
-    """The m8tes word for a turn (contracts/m3-managed-input.md, "Turn states"; m8tes-http section 2).
+    """The m8tes word for a turn (design section 2, m8tes-http 2).
 
     Raises ValueError when `finished` and an outcome do not come together, which no stored turn may have.
     """
@@ -125,7 +125,7 @@ class HumanInput(DescribedEnum):
 
 
 class CallPhase(DescribedEnum):
-    """How far a ToolCall has come; each phase is committed before the next step (section 6)."""
+    """How far a ToolCall has come; each phase is committed before the next step (design section 6)."""
 
     PREPARED = "prepared", "Recorded, not yet sent; no side effect is possible."
     SENT = "sent", "Sent to the server; the answer is not known yet."

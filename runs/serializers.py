@@ -1,4 +1,4 @@
-"""What the API takes and shows of runs (contract m8tes-http section 2). Types only; the rules are the services'."""
+"""What the API takes and shows of runs (m8tes-http 2). Types only; the rules are the services'."""
 
 from __future__ import annotations
 

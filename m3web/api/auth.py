@@ -19,7 +19,7 @@ class SessionAuthentication(authentication.SessionAuthentication):
     """The session of the pages.
 
     It names a challenge, because without one the framework answers 403 where nobody is signed in, and a client
-    could not tell an expired session from a role that may not (contract m8tes-http section 8, point 2).
+    could not tell an expired session from a role that may not (m8tes-http 8.2).
     """
 
     def authenticate_header(self, request: Request) -> str:

@@ -1,4 +1,4 @@
-"""The one place where errors become the API's JSON shape (contract m8tes-http 1.11)."""
+"""The one place where errors become the API's JSON shape (m8tes-http 1.11)."""
 
 from __future__ import annotations
 

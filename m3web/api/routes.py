@@ -1,7 +1,7 @@
 """The addresses of the API, and what stands at every other one.
 
 Collections end in a slash, items and actions never do, and nothing redirects: a client that follows a redirect
-turns a POST into a GET, an approval into a read (contract m8tes-http 1.5 and section 8, point 1).
+turns a POST into a GET, an approval into a read (m8tes-http 1.5, m8tes-http 8.1).
 """
 
 from __future__ import annotations

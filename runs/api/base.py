@@ -62,7 +62,7 @@ def list_response(
     shape: type[serializers.Serializer[M]],
     cursor: Callable[[M], int | str],
 ) -> Response:
-    """The first `limit` of `rows`, and whether and after what there are more (contract m8tes-http 1.12)."""
+    """The first `limit` of `rows`, and whether and after what there are more (m8tes-http 1.12)."""
     found = list(rows[: limit + 1])
     shown, more = found[:limit], len(found) > limit
     rendering = shape()

@@ -47,7 +47,7 @@ class RunCancel(ActorView):
 
 class RunReply(ActorView):
     def post(self, request: Request, run_id: int) -> Response:
-        """Open the next turn; the run has its new status before this answers (contract m8tes-http 5.8)."""
+        """Open the next turn; the run has its new status before this answers (m8tes-http 5.8)."""
         body = checked(NewMessage, request.data)
         commands.reply(self.actor, run_id, body["message"])
         return Response(_shown(self.actor, run_id))

@@ -1,6 +1,6 @@
 """The questions of an `ask` step: their shape at save time, and the questions to ask once filled in.
 
-Plain module. The shape is that of m8tes-http section 2: `{question, header, multiSelect, options: [{label,
+Plain module. The shape is that of m8tes-http 2: `{question, header, multiSelect, options: [{label,
 description?}]}`. No options (or an empty list) means that the answer is free text.
 """
 

@@ -29,7 +29,7 @@ MAX_REQUESTS_PER_ROUND = 50
 """Most keyed requests that one `input_required` round may hold."""
 
 ELICITATION_KEY = "elicitation"
-"""The key of a request whose protocol gives it none (contract C9)."""
+"""The key of a request whose protocol gives it none (C9)."""
 
 
 # --- where a server is ------------------------------------------------------------------------------------
@@ -269,7 +269,7 @@ Outcome: TypeAlias = Completed | InputRequired | UrlsRequired | StateRefused | F
 
 @dataclass(frozen=True, kw_only=True)
 class SessionInfo:
-    """What another process would need to attach to a live legacy session (durable contract, second row).
+    """What another process would need to attach to a live legacy session (C35).
 
     Reported when the operation is about to be sent and again for every new resumption token. `pid` is the
     child's, `session_id` the HTTP session's.

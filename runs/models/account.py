@@ -29,7 +29,7 @@ class Account(models.Model):
     name = models.CharField(max_length=120)
     slug = models.SlugField(unique=True)
     elicitation_timeout = models.CharField(max_length=32, null=True, blank=True, validators=[time_limit])
-    """Default time that a person has to answer, in the format of contract A17; null waits for ever."""
+    """Default time that a person has to answer, in the format of A17; null waits for ever."""
     created_at = models.DateTimeField(auto_now_add=True)
 
     def __str__(self) -> str:

@@ -24,7 +24,7 @@ class Agent(models.Model):
     servers = models.ManyToManyField(Server, blank=True, related_name="agents")
     default_mode = word_field(PermissionMode, default=PermissionMode.AUTONOMOUS)
     elicitation_timeout = models.CharField(max_length=32, null=True, blank=True, validators=[time_limit])
-    """Overrides the account's; format of contract A17."""
+    """Overrides the account's; format of A17."""
     enabled = models.BooleanField(default=True)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)

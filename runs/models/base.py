@@ -37,7 +37,7 @@ def one_of(model: str, field: str, words: Iterable[StrEnum], *, null: bool = Fal
 
 
 def time_limit(value: str) -> None:
-    """Field validator: a time limit in the format of contract A17, wherever it is typed."""
+    """Field validator: a time limit in the format of A17, wherever it is typed."""
     try:
         parse_timeout(value)
     except ModelValidationError as error:

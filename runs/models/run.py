@@ -125,7 +125,7 @@ class Turn(models.Model):
     definition = models.JSONField(default=dict)
     tools = models.JSONField(null=True, blank=True)
     tools_approve = models.BooleanField(default=False)
-    """True only for M3 submissions: the selection approves what it names (contract C48)."""
+    """True only for M3 submissions: the selection approves what it names (C48)."""
     bindings = models.JSONField(default=dict)
     """{server name: {"server_id", "identity", "tools": {tool name: digest}}} as frozen at the start."""
     status = word_field(TurnStatus, default=TurnStatus.CREATED)

@@ -94,7 +94,7 @@ class Tool(models.Model):
     risk = optional_word_field(Risk)
     """The admin's word; null means: judge by annotations if the server is trusted, else write."""
     replay_allowed = models.BooleanField(default=False)
-    """An admin permits making an interrupted call again (durable contract, `recovery = "replay"`)."""
+    """An admin permits making an interrupted call again (A23)."""
     idempotent = models.BooleanField(null=True, blank=True)
     position = models.PositiveIntegerField(default=0)
     present = models.BooleanField(default=True)

@@ -1,4 +1,4 @@
-"""The one validator of the product: store, page and API all ask here (contract C15-C18, R33, R40).
+"""The one validator of the product: store, page and API all ask here (C15-C18, R33, R40).
 
 Plain package. JSON Schema 2020-12; the formats of `formats`; ECMA-262 patterns; 1.0 satisfies integer; NaN
 and infinities are refused; extra properties are allowed unless the schema forbids them. Nothing is ever

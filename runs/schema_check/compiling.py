@@ -2,7 +2,7 @@
 
 Everything that could go wrong with the schema itself is found here, before a person is asked anything:
 size, wrong keywords and types, patterns, references that are remote or lead nowhere, references in a circle.
-Nothing is ever fetched: the registry has no way to retrieve (managed-input contract C18).
+Nothing is ever fetched: the registry has no way to retrieve (C18).
 """
 
 from __future__ import annotations

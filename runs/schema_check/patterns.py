@@ -1,4 +1,4 @@
-"""ECMA-262 patterns from untrusted schemas, matched without letting one hold the process (contract R33).
+"""ECMA-262 patterns from untrusted schemas, matched without letting one hold the process (R33).
 
 `regress` gives the semantics that JSON Schema asks for, but it backtracks, and holds the interpreter lock
 while it does. Three bounds keep a hostile pattern harmless:

@@ -180,7 +180,7 @@ def apply_answers(held: Lease, step_id: int, round_id: str) -> None:
 
 
 def state_refused(held: Lease, step_id: int, message: str) -> None:
-    """The server does not take its own state back: once more from the first leg, bounded (durable contract)."""
+    """The server does not take its own state back: once more from the first leg, bounded."""
     here = at(held, step_id)
     call = here.call
     if call.restarts >= MAX_RESTARTS:
@@ -212,7 +212,7 @@ def failed(held: Lease, step_id: int, message: str, *, unknown: bool) -> None:
 
 
 def mark_unknown(here: Place, reason: str) -> None:
-    """Nothing is silently repeated (durable contract): the journal says unknown and a person decides."""
+    """Nothing is silently repeated (A23): the journal says unknown and a person decides."""
     here.call.phase = CallPhase.UNKNOWN.value
     here.call.save(update_fields=["phase"])
     resolve_rounds(here.step)

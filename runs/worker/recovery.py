@@ -1,4 +1,4 @@
-"""A call whose worker is gone (durable contract, table "What may continue after the worker died").
+"""A call whose worker is gone (A23, C35).
 
 A reply that was journalled is simply read again (see `calls`); this is for calls without one.
 """

@@ -9,7 +9,7 @@ from runs.mcp_client import Answer, FormRequest, UrlRequest
 
 
 def stored_requests(asked: Mapping[str, FormRequest | UrlRequest]) -> dict[str, dict[str, Any]]:
-    """{key: request} as `Round.requests` keeps them (contract, "Value models")."""
+    """{key: request} as `Round.requests` keeps them (C9)."""
     return {key: stored_request(request) for key, request in asked.items()}
 
 

@@ -1,4 +1,4 @@
-"""Every refusal has one shape, wherever in the stack it comes from (contract m8tes-http 1.11)."""
+"""Every refusal has one shape, wherever in the stack it comes from (m8tes-http 1.11)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What no rule and no mode can bring about (R24, R30, issue C)."""
+"""What no rule and no mode can bring about (R24, R30)."""
 
 from __future__ import annotations
 

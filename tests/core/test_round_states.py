@@ -1,4 +1,4 @@
-"""The state machine of a round (contracts/m3-managed-input.md, "Round state machine", C30-C32)."""
+"""The state machine of a round (C30-C32)."""
 
 from __future__ import annotations
 

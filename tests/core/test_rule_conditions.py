@@ -1,4 +1,4 @@
-"""Argument conditions: literals are literal, only typed patterns have wildcards (R26, issue C)."""
+"""Argument conditions: literals are literal, only typed patterns have wildcards (R26)."""
 
 from __future__ import annotations
 

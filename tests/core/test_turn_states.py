@@ -1,4 +1,4 @@
-"""The states of a turn and what an API client is told about them (contracts/m3-managed-input.md)."""
+"""The states of a turn and what an API client is told about them (design section 2, m8tes-http 2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demo installation: filled once, open in demo mode alone (issue A, "Demo")."""
+"""The demo installation: filled once, open in demo mode alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A moment has one form in every JSON of ours: that of the API's own fields (contract m8tes-http 1.13)."""
+"""A moment has one form in every JSON of ours: that of the API's own fields (m8tes-http 1.13)."""
 
 from __future__ import annotations
 

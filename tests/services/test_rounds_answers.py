@@ -1,4 +1,4 @@
-"""The rules of answering a pause, below all roles and policies (contract C12-C21; R22, R31)."""
+"""The rules of answering a pause, below all roles and policies (C12-C21; R22, R31)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The life of a turn: its moves, its one end, and what the end closes (contract, "Turn (execution) states")."""
+"""The life of a turn: its moves, its one end, and what the end closes (design section 2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`manage.py up` as a process of its own: how it starts, what it refuses, how it stops (issue A, "Two commands")."""
+"""`manage.py up` as a process of its own: how it starts, what it refuses, how it stops."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ async def test_a_server_that_only_wants_its_state_back_needs_nobody(desk_: Desk)
 async def test_a_server_that_forgot_its_key_is_called_again_and_the_same_answer_is_reused(
     desk_: Desk,
 ) -> None:
-    """Its state is sealed with a key of the process; each leg is a new process (durable contract, first row)."""
+    """Its state is sealed with a key of the process; each leg is a new process."""
     run = await desk_.start([{"call": "forgetful:many_keys", "args": {}, "as": "r"}], server="forgetful")
     (round_,) = await desk_.pending(run)
     answers: dict[str, Any] = {}
