@@ -106,7 +106,7 @@ def _ask(run: Run, turn: Turn, proposal: Ask) -> None:
 
 
 def _answer_at_once(run: Run, turn: Turn, step: Step, asked: Sequence[Mapping[str, Any]]) -> None:
-    """A non-blocking question never waits: the recommended option, else the first, is taken (m8tes 4.5)."""
+    """A non-blocking question never waits: the recommended option, else the first, is taken (m8tes-http 4.5)."""
     chosen = {question["question"]: _recommended(question) for question in asked}
     close_step(step, {"status": "done", "answers": chosen, "auto_resolved": True})
     events.record(run, "question.auto_resolved", {"step": step.seq, "answers": chosen}, turn=turn)
