@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from django.http import QueryDict
 
+from approvals.cards.build import REMEMBER_DAYS
 from approvals.decisions import Remember
 from approvals.forms import ElicitationForm, arguments_form
 from runs.errors import ManagedInputValidationError
@@ -24,6 +25,16 @@ Response = dict[str, Any]
 _ACTIONS: Final = ("accept", "decline", "cancel")
 WHOLE: Final = "card-actions"
 """The anchor of an error that no field stands for: the buttons, which is where one tries again."""
+
+
+REMEMBERABLE: Final[Mapping[str, Remember]] = {
+    "run": Remember(scope="run"),
+    **{scope: Remember(scope=scope) for scope in ("user", "account")},
+    **{
+        f"{scope}:{REMEMBER_DAYS}": Remember(scope=scope, days=REMEMBER_DAYS) for scope in ("user", "account")
+    },
+}
+"""What the page's choices post."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,18 +115,21 @@ def _approval(round_: Round, post: QueryDict) -> Posted:
         if not form.is_valid():
             return Posted(problems=_form_problems(form), forms={0: form}, note=feedback)
         content["arguments"] = form.content
-    remember = _remember(post.get("remember", "")) if decision == "allow" else None
+    try:
+        remember = _remember(post.get("remember", "")) if decision == "allow" else None
+    except KeyError:
+        return _refused(
+            Problem(anchor=WHOLE, message="Choose one of the ways to remember that the card offers.")
+        )
     return Posted(responses={APPROVAL_KEY: _accept(content)}, remember=remember, note=feedback)
 
 
 def _remember(choice: str) -> Remember | None:
-    """`run`, `user:30` or nothing; the service knows which of them this pause offers."""
-    scope, _, days = choice.partition(":")
-    return (
-        Remember(scope=scope, days=int(days) if days.isdecimal() and len(days) < 5 else None)
-        if scope
-        else None
-    )
+    """One of the ways that the page offers, spelled exactly so; the service knows which of them fit this pause.
+
+    Raises KeyError for anything else: what a person did not see is never saved (R23).
+    """
+    return None if not choice else REMEMBERABLE[choice]
 
 
 def _form_problems(form: ElicitationForm) -> list[Problem]:

@@ -103,6 +103,8 @@ def _get(actor: Actor, round_id: str) -> Round:
 
 def _settle(request: HttpRequest, actor: Actor, round_: Round, posted: Posted) -> Round:
     if posted.draft is not None:
+        if request.POST.get("digest", "") != round_.shown_digest:
+            raise StateConflict("What you were shown is not what is pending now. Look at the card again.")
         return decisions.save_draft(actor, round_.pk, *posted.draft)
     return decisions.decide(
         actor,

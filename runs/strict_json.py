@@ -38,6 +38,10 @@ def loads(text: str, *, number: Number | None = None) -> Any:
         raise StrictJsonError(f"{error.msg}.", f"Line {error.lineno}, column {error.colno}") from None
     except RecursionError:
         raise StrictJsonError("It is nested too deep.") from None
+    except ValueError as error:
+        if isinstance(error, StrictJsonError) or number is not None:
+            raise
+        raise StrictJsonError("A number has too many digits.") from None
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

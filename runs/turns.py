@@ -36,8 +36,9 @@ def sync(run: Run) -> None:
     if turn is None:
         return
     run.status, run.outcome = turn.status, turn.outcome
-    if turn.outcome is not None:
-        run.output, run.error, run.error_code = turn.output, turn.error, turn.error_code
+    run.error, run.error_code = turn.error, turn.error_code
+    if turn.outcome is not None:  # while a later turn is at work, the last output stands
+        run.output = turn.output
     run.save(update_fields=["status", "outcome", "output", "error", "error_code", "updated_at"])
 
 

@@ -36,6 +36,7 @@ def question(run: Run, turn: Turn, step: Step, asked: Sequence[Mapping[str, Any]
         operation_id=f"question:{step.seq}",
         requests=requests.questions(asked),
         context={"questions": list(asked), "mode": run.mode},
+        shown_digest=digest(list(asked)),
     )
     rounds.open_round(run, turn, step, opening, deadline=deadline(run))
 
@@ -93,6 +94,7 @@ def elicitation(
         operation_id=f"call:{step.seq}",
         requests=asked,
         context=_operation(run, step.call),
+        shown_digest=digest(dict(asked)),
         request_state=request_state,
         held_by=held_by,
     )

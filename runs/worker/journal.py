@@ -30,6 +30,9 @@ from runs.steps import (
 )
 from runs.worker import asking
 
+MAX_FAMILY = 200
+"""How many runs one run may bring about, at any depth, before it must be a mistake."""
+
 MAX_DEPTH = 5
 """How deep runs may start runs; an agent that calls itself must come to an end."""
 
@@ -146,6 +149,10 @@ def _child_run(run: Run, step: Step, proposal: RunAgent) -> Run:
         raise ModelValidationError(
             f"There is no agent named {proposal.agent!r}. Create it, or correct the playbook."
         )
+    if _family(run) >= MAX_FAMILY:
+        raise ModelValidationError(
+            f"A run and the runs under it are {MAX_FAMILY} at most; this would be one more."
+        )
     if _depth(run) >= MAX_DEPTH:
         raise ModelValidationError(f"Runs may start runs {MAX_DEPTH} levels deep; this would be one more.")
     return control.create_run(agent, control.Submission(message=proposal.message), parent_step=step)
@@ -156,6 +163,18 @@ def _depth(run: Run) -> int:
     while parent is not None and depth < MAX_DEPTH:
         depth, parent = depth + 1, Run.objects.values_list("parent_id", flat=True).get(pk=parent)
     return depth
+
+
+def _family(run: Run) -> int:
+    """How many runs there are under the same first run, itself included."""
+    root = run
+    while root.parent is not None:
+        root = root.parent
+    size, level = 1, [root.pk]
+    while level and size < MAX_FAMILY:
+        level = list(Run.objects.filter(parent__in=level).values_list("pk", flat=True))
+        size += len(level)
+    return size
 
 
 def _prepare_call(run: Run, turn: Turn, proposal: Call | Prompt | Read) -> None:

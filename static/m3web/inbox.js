@@ -86,7 +86,13 @@ function mark() {
     if (row.dataset.round === open) link.setAttribute("aria-current", "true");
     else link.removeAttribute("aria-current");
   }
-  document.getElementById("list-empty").hidden = rows().children.length > 0;
+  const waiting = rows().children.length > 0;
+  document.getElementById("list-empty").hidden = waiting;
+  const news = document.getElementById("card-news"); // only beside an empty card: it is offered, never opened by itself
+  if (news) {
+    news.hidden = !waiting;
+    document.getElementById("card-title").hidden = waiting;
+  }
 }
 
 function startRows() {

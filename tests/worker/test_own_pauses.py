@@ -6,9 +6,12 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from runs import control, db
-from runs.models import Round, Run, Server, Tool, ToolCall
+from runs.models import Round, Run, Server, Step, Tool, ToolCall
 from runs.round_rows import Decider
+from runs.worker import journal
 from tests.worker.conftest import Desk, results
 
 MAIL = {"to": "ann@example.com", "subject": "Hello", "body": "Text"}
@@ -235,3 +238,19 @@ async def test_a_list_of_tools_that_is_too_old_is_fetched_anew_before_a_call_is_
     settings.M3 = dataclasses.replace(settings.M3, tool_list_seconds=0.001)
     await desk_.finished(await desk_.start(read, server="playground"))
     assert (await db.read(Server.objects.get, name="playground")).listed_at > before.listed_at
+
+
+async def test_an_agent_that_starts_itself_comes_to_an_end(
+    desk_: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal, "MAX_FAMILY", 6)
+    again = {"run": {"agent": "Loop", "message": "go"}}
+    run = await desk_.start([{**again, "as": "a"}, {**again, "as": "b"}], server="", name="Loop")
+    assert (await desk_.finished(run)).outcome == "completed"
+    assert await db.read(Run.objects.count) == 6
+    errors = await db.read(lambda: {step["error"] for step in _run_results()})
+    assert any("6 at most" in (error or "") for error in errors)
+
+
+def _run_results() -> list[dict[str, Any]]:
+    return list(Step.objects.filter(kind="run").values_list("result", flat=True))
