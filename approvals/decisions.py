@@ -5,17 +5,19 @@ Every way in (page, API) calls these functions; they know the roles, `runs.round
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from django.db import transaction
 
-from approvals import resolutions
+from approvals import batch, resolutions
+from approvals.batch import Choice
 from approvals.facts import Effect, Scope
 from approvals.gate import evaluate
 from approvals.models import Policy, Source
 from approvals.policies import Rule, grant, remembering, rule_sentence
+from approvals.resolutions import ALLOW
 from runs import access, control, rounds
 from runs.access import Actor
 from runs.canonical import canonical_json
@@ -82,6 +84,39 @@ def decide(
     return rounds.accepted(settled)
 
 
+def decide_several(
+    actor: Actor, choices: Sequence[Choice], *, idempotency_key: str, via: str = "page"
+) -> list[Round]:
+    """Allow several waiting calls as they are, all of them or none, in one transaction (R21).
+
+    Nothing is edited or remembered here: that needs the card of the one call. The same choices with the same
+    key again give the same rounds. Raises NotFound, NotAllowed; ManagedInputValidationError for a choice that
+    no page offers; StateConflict if any call has ended, shows something else now, or has to be decided alone.
+    Then none is allowed, and `details["refused"]` has for each such call its present state with a `message`;
+    only the expiry of an overdue one is kept.
+    """
+    actor.require(Role.OPERATOR)
+    chosen = batch.checked(choices, idempotency_key)
+    found = {choice: access.get(actor, Round.objects.all(), pk=choice.round_id) for choice in chosen}
+    if any(round_.kind != RoundKind.APPROVAL for round_ in found.values()):
+        raise ManagedInputValidationError("Only tool calls can be allowed together; answer the rest alone.")
+    # Everybody locks in this order, so that no two batches wait for each other.
+    chosen.sort(key=lambda choice: (found[choice].run_id, choice.round_id))
+    key = batch.member_key(idempotency_key, chosen)
+    with transaction.atomic():
+        members = [lock(choice.round_id) for choice in chosen]
+        if all(round_.response_idempotency_key == key for round_ in members):
+            return members
+        for round_ in filter(batch.overdue, members):
+            rounds.try_answer(
+                round_.pk, ALLOW, decider=Decider(user=actor.user, via=via), idempotency_key=key
+            )
+        settled = _allow_all(actor, chosen, key, via)
+    if isinstance(settled, StateConflict):
+        raise settled
+    return settled
+
+
 def save_draft(
     actor: Actor, round_id: str, key: str, response: Mapping[str, Any], *, via: str = "page"
 ) -> Round:
@@ -112,6 +147,41 @@ def switch_mode(actor: Actor, run_id: int, mode: str, *, via: str = "page") -> R
         resolutions.close_autonomous(run, f"{actor.user.get_username()} switched the run to autonomous.")
         run.refresh_from_db()
     return run
+
+
+def _allow_all(actor: Actor, chosen: Sequence[Choice], key: str, via: str) -> list[Round] | StateConflict:
+    """Allow every chosen call, or none and say why not; the caller has locked them."""
+    refused = []
+    for choice in chosen:
+        round_ = lock(choice.round_id)  # read anew: the expiry of another one may have ended its run
+        why = batch.changed(round_, choice.shown_digest) or batch.why_alone(
+            round_, evaluate(round_.run, round_.turn, round_.step.call)
+        )
+        if why:
+            refused.append({**ending(round_), "message": why})
+    if not refused:
+        try:
+            with transaction.atomic():
+                return [_allow(actor, choice, key, via) for choice in chosen]
+        except StateConflict as late:  # a deadline passed since; its expiry is left to the sweep
+            refused.append({**late.details, "message": late.message})
+    return StateConflict(
+        f"Nothing was allowed: of {len(chosen)} chosen calls, {len(refused)} cannot be allowed with the others.",
+        details={"refused": refused},
+    )
+
+
+def _allow(actor: Actor, choice: Choice, key: str, via: str) -> Round:
+    return rounds.accepted(
+        _decide(
+            actor,
+            lock(choice.round_id),
+            ALLOW,
+            idempotency_key=key,
+            shown_digest=choice.shown_digest,
+            via=via,
+        )
+    )
 
 
 def _authorise(actor: Actor, round_id: str) -> None:

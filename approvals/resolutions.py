@@ -27,7 +27,8 @@ from runs.round_states import RoundKind
 VIA_RULE = "rule"
 VIA_MODE = "mode"
 
-_ALLOW = {APPROVAL_KEY: {"action": "accept", "content": {"decision": "allow"}}}
+ALLOW = {APPROVAL_KEY: {"action": "accept", "content": {"decision": "allow"}}}
+"""The answer to an approval that allows the call as it is."""
 
 
 def record(round_: Round, facts: dict[str, Any]) -> None:
@@ -93,7 +94,7 @@ def _close(
         if decision.effect is not Effect.ALLOW or not closes(decision):
             continue
         settled = rounds.try_answer(
-            round_.pk, _ALLOW, decider=Decider(user=None, via=via), idempotency_key=f"{via}:{round_.pk}"
+            round_.pk, ALLOW, decider=Decider(user=None, via=via), idempotency_key=f"{via}:{round_.pk}"
         )
         if isinstance(settled, StateConflict):
             continue  # its deadline had passed; it has expired now
