@@ -73,6 +73,7 @@ class Filters:
 class Chip:
     """A kind with how many of it wait under the other filters."""
 
+    kind: str
     label: str
     count: int
     query: str
@@ -102,6 +103,12 @@ class Inbox:
     @property
     def more(self) -> int:
         return self.total - len(self.rows)
+
+    @property
+    def several(self) -> bool:
+        """Whether calls wait that could be allowed together (R21)."""
+        calls = next((chip.count for chip in self.chips if chip.kind == RoundKind.APPROVAL), 0)
+        return calls > 1 and self.filters.kind in ("", RoundKind.APPROVAL)
 
 
 def inbox_for(actor: Actor, filters: Filters) -> Inbox:
@@ -152,9 +159,10 @@ def _chips(actor: Actor, filters: Filters) -> tuple[Chip, ...]:
         (kind.value, label, counts.get(kind.value, 0)) for kind, label in KIND_LABELS.items()
     ]
     return (
-        Chip(label="All", count=sum(counts.values()), query=every.query, current=not filters.kind),
+        Chip(kind="", label="All", count=sum(counts.values()), query=every.query, current=not filters.kind),
         *(
             Chip(
+                kind=kind,
                 label=label,
                 count=count,
                 query=replace(filters, kind=kind).query,

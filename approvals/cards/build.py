@@ -277,8 +277,7 @@ def _risk(round_: Round) -> RiskTag | None:
     word = (round_.context.get("verdict") or {}).get("risk")
     if round_.kind != RoundKind.APPROVAL or word not in list(Risk):
         return None
-    risk = Risk(word)
-    return RiskTag(word=risk.word, icon=risk.value, describe=risk.describe)
+    return RiskTag.of(Risk(word))
 
 
 def _left(left: dt.timedelta | None) -> str | None:

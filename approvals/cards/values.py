@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Self
 
+from runs.risk import Risk
 from runs.visible import UrlView
 
 
@@ -19,6 +21,10 @@ class RiskTag:
     word: str
     icon: str
     describe: str
+
+    @classmethod
+    def of(cls, risk: Risk) -> Self:
+        return cls(word=risk.word, icon=risk.value, describe=risk.describe)
 
 
 @dataclass(frozen=True, kw_only=True)

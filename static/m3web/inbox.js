@@ -62,9 +62,11 @@ function keepingFocus(old, change, successor) {
 function swapHead(page) {
   const fresh = page.getElementById("inbox-head");
   const old = document.getElementById("inbox-head");
-  // Somebody who is choosing a filter keeps their form; only the numbers of the chips are brought up to date.
-  const chips = old.querySelector(".chips");
-  if (!chips.contains(document.activeElement)) chips.replaceWith(document.adoptNode(fresh.querySelector(".chips")));
+  // Somebody who is choosing a filter keeps their form; only what follows from the numbers is brought up to date.
+  for (const part of [".chips", ".several-link"]) {
+    const shown = old.querySelector(part);
+    if (!shown.contains(document.activeElement)) shown.replaceWith(document.adoptNode(fresh.querySelector(part)));
+  }
 }
 
 async function refreshList() {
