@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ import httpx2
 import pytest
 from django.core.management.base import CommandError
 
-from m3web.management.commands.up import check_port, endpoint
+from m3web.management.commands.up import check_port, endpoint, interruptible
 from tests.mcp.bindings import ROOT, free_port, listens, wait_for
 
 STOPPED_WITHIN = 10.0
@@ -323,3 +323,14 @@ def test_without_demo_mode_nobody_can_use_a_demo_login_and_a_lost_worker_ends_it
     assert (signed_in, "logins" in greeting) == (False, False)
     assert code == 1
     assert "CommandError: The worker ended: OperationalError" in up.text()
+
+
+def test_ctrl_c_counts_even_where_its_exception_is_swallowed() -> None:
+    def swallowed() -> None:
+        with interruptible(), suppress(BaseException):  # as a finaliser in some library might
+            signal.raise_signal(signal.SIGINT)
+
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        swallowed()
+    assert signal.getsignal(signal.SIGINT) is before

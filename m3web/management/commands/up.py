@@ -7,8 +7,10 @@ import daphne.server  # noqa: F401  # isort: skip
 
 import asyncio
 import contextlib
+import signal
 import socket
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 from daphne.server import Server, twisted_loop
@@ -42,7 +44,8 @@ class Command(BaseCommand):
         check_port(host, port)
         engine = InProcess(PolicyGate())
         try:
-            prepare(engine)
+            with interruptible():
+                prepare(engine)
         except KeyboardInterrupt:
             raise CommandError("Stopped before it was up.", returncode=130) from None
         self._serve(engine, host, port)
@@ -88,6 +91,28 @@ class Command(BaseCommand):
                 self.stdout.write(f"  {name:<8} {role:<9} {password}")
         self.stdout.write("Stop with Ctrl-C.\n")
         sys.stdout.flush()
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """Ctrl-C ends what is inside, also where its exception is swallowed on the way (by a finaliser, say).
+
+    Afterwards the handler from before is back: Twisted puts its own in place of Python's only.
+    """
+    asked = False
+
+    def note(*_: object) -> None:
+        nonlocal asked
+        asked = True
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield
+        if asked:
+            raise KeyboardInterrupt
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def prepare(engine: InProcess) -> None:
