@@ -30,17 +30,22 @@ class PolicyGate:
 
     def decide(self, run: Run, turn: Turn, call: ToolCall) -> Verdict:
         """Decide one call from what the database holds now, and count the use of the rule that allowed it."""
-        decision = evaluate(run, turn, call)
+        offer = _offer(run, call)
+        decision = _evaluate(run, turn, call, offer)
         record_use(decision)
-        return _verdict(run, call, decision)
+        return _verdict(call, offer, decision)
 
     def recheck(self, run: Run, turn: Turn, call: ToolCall) -> Verdict:
         """What would be decided now, counting no use of a rule: asked right before a call is sent."""
-        return _verdict(run, call, evaluate(run, turn, call))
+        offer = _offer(run, call)
+        return _verdict(call, offer, _evaluate(run, turn, call, offer))
 
 
-def _verdict(run: Run, call: ToolCall, decision: Decision) -> Verdict:
-    offer = pins.look(run.account_id, call.server_name, call.name)
+def _offer(run: Run, call: ToolCall) -> Offer:
+    return pins.look(run.account_id, call.server_name, call.name)
+
+
+def _verdict(call: ToolCall, offer: Offer, decision: Decision) -> Verdict:
     definition = offer.tool.digest if offer.tool and call.operation == TOOL else None
     return Verdict(
         effect=decision.effect.value,
@@ -56,7 +61,10 @@ def _verdict(run: Run, call: ToolCall, decision: Decision) -> Verdict:
 
 def evaluate(run: Run, turn: Turn, call: ToolCall) -> Decision:
     """The decision on a call as things stand, changing nothing. `run` and `turn` must be freshly read."""
-    offer = pins.look(run.account_id, call.server_name, call.name)
+    return _evaluate(run, turn, call, _offer(run, call))
+
+
+def _evaluate(run: Run, turn: Turn, call: ToolCall, offer: Offer) -> Decision:
     unknown = _unknown(run, turn, call, offer)
     if unknown is not None:
         return Decision(effect=Effect.DENY, code=Code.REMOVED, reason=unknown, risk=Risk.WRITE)

@@ -14,7 +14,8 @@ from runs.models import Round
 
 def shell(request: HttpRequest) -> dict[str, Any]:
     """Adds `actor` (or None), `pending_count` and `demo` to every template."""
-    return {"actor": _actor(request), "pending_count": _pending(request), "demo": settings.M3.demo}
+    actor = _actor(request)
+    return {"actor": actor, "pending_count": _pending(actor), "demo": settings.M3.demo}
 
 
 def _actor(request: HttpRequest) -> Actor | None:
@@ -27,6 +28,5 @@ def _actor(request: HttpRequest) -> Actor | None:
         return None
 
 
-def _pending(request: HttpRequest) -> int:
-    actor = _actor(request)
+def _pending(actor: Actor | None) -> int:
     return Round.objects.filter(account=actor.account).pending().count() if actor else 0
