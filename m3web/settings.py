@@ -8,6 +8,7 @@ from typing import Any
 from csp.constants import NONE, SELF
 
 from m3web import config
+from runs.sqlite import connection_options
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 M3 = config.load(BASE_DIR)
@@ -75,13 +76,7 @@ TEMPLATES: list[dict[str, Any]] = [
 
 DATABASES: dict[str, dict[str, Any]] = {"default": dict(M3.database)}
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
-    # IMMEDIATE + WAL is the only setting under which two writers never fail with "database is locked";
-    # FULL because a decision that was acknowledged must survive a power cut.
-    DATABASES["default"]["OPTIONS"] = {
-        "transaction_mode": "IMMEDIATE",
-        "timeout": 20,
-        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;",
-    }
+    DATABASES["default"]["OPTIONS"] = connection_options()
     DATABASES["default"]["TEST"] = {"NAME": str(M3.data_dir / "test.sqlite3")}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 

@@ -1,6 +1,6 @@
 """The one way from async code to the database: one boundary, one sync function, one transaction.
 
-All engine writes of a process go through a single FIFO thread. On SQLite neither the busy handler nor a lock
+All engine writes of one database go through a single FIFO thread. On SQLite neither the busy handler nor a lock
 is fair (a second writer starves for seconds); a queue is, at equal throughput. Reads get threads of their own.
 """
 
@@ -9,16 +9,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from functools import partial
 from typing import ParamSpec, TypeVar
 
-from django.db import connection, connections, transaction
+from django.db import connection, transaction
+
+from runs import database
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-_writer = ThreadPoolExecutor(1, thread_name_prefix="m3-writer")
-_readers = ThreadPoolExecutor(4, thread_name_prefix="m3-reader")
 
 
 async def write(boundary: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -27,17 +27,19 @@ async def write(boundary: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
     A caller that is cancelled meanwhile does not undo the boundary: it commits or fails as a whole.
     """
     return await asyncio.shield(
-        _submit(_writer, partial(_in_transaction, partial(boundary, *args, **kwargs)))
+        _submit(database.current().writer, partial(_in_transaction, partial(boundary, *args, **kwargs)))
     )
 
 
 async def read(query: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a read-only `query` outside any transaction."""
-    return await _submit(_readers, partial(_outside_transaction, partial(query, *args, **kwargs)))
+    return await _submit(
+        database.current().readers, partial(_outside_transaction, partial(query, *args, **kwargs))
+    )
 
 
 def _submit(pool: ThreadPoolExecutor, job: Callable[[], T]) -> asyncio.Future[T]:
-    running = asyncio.get_running_loop().run_in_executor(pool, job)
+    running = asyncio.get_running_loop().run_in_executor(pool, copy_context().run, job)
     # Whoever waits may have been cancelled meanwhile; then the outcome is of interest to nobody.
     running.add_done_callback(lambda done: done.cancelled() or done.exception())
     return running
@@ -65,7 +67,5 @@ def _keep_connection() -> None:
 
 
 def close_threads() -> None:
-    """Close the connections of the writer and reader threads (test teardown, end of the process)."""
-    _writer.submit(connections.close_all).result()
-    for waiting in [_readers.submit(connections.close_all) for _ in range(8)]:
-        waiting.result()
+    """Close the connections of the current database's threads (test teardown, end of the process)."""
+    database.current().close_connections()

@@ -14,6 +14,8 @@ from asgiref.sync import async_to_sync
 from channels.layers import InMemoryChannelLayer, get_channel_layer
 from django.db import transaction
 
+from runs import database
+
 log = logging.getLogger(__name__)
 
 _loop: asyncio.AbstractEventLoop | None = None
@@ -59,7 +61,8 @@ def connect(loop: asyncio.AbstractEventLoop) -> None:
 
 def after_commit(groups: tuple[str, ...], hint: PauseHint | RunHint) -> None:
     """Send `hint` to `groups` once the current transaction has committed; a rollback sends nothing."""
-    transaction.on_commit(lambda: _send(groups, hint), robust=True)
+    if database.current().announces:
+        transaction.on_commit(lambda: _send(groups, hint), robust=True)
 
 
 def _send(groups: tuple[str, ...], hint: PauseHint | RunHint) -> None:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from runs import database
 from runs.engines.protocol import Engine
-
-_current: Engine | None = None
 
 
 def use(engine: Engine | None) -> None:
-    """Make `engine` the one that this process enqueues to; None means that a sweep elsewhere finds the work."""
-    global _current
-    _current = engine
+    """Make `engine` the one that wakes of the current database go to; None leaves them to a sweep elsewhere."""
+    database.current().engine = engine
 
 
 def enqueue(run_id: int) -> None:
     """Ask that `advance(run_id)` happens after the current transaction commits; a rollback asks for nothing."""
-    if _current is not None:
-        _current.enqueue(run_id)
+    engine = database.current().engine
+    if engine is not None:
+        engine.enqueue(run_id)

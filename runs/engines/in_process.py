@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import IO
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import transaction
 
-from runs import db, engines, lease, push
+from runs import database, db, engines, lease, push
 from runs.gate import Gate
 from runs.worker.advance import advance
 from runs.worker.deadlines import sweep
@@ -60,7 +60,8 @@ class InProcess:
     async def serve(self) -> None:
         """Run until cancelled. Cancelling stops calls that are under way and leaves every run for the next start."""
         self.loop = asyncio.get_running_loop()
-        push.connect(self.loop)
+        if database.current().announces:
+            push.connect(self.loop)
         engines.use(self)
         try:
             if self._lock is not None:
@@ -77,9 +78,10 @@ class InProcess:
 
     def lock(self) -> None:
         """Own the database file; raises AlreadyRunningError if another process does. Nothing to own elsewhere."""
-        if connection.vendor != "sqlite":
+        owned = database.current().file
+        if owned is None:
             return
-        path = Path(str(settings.DATABASES["default"]["NAME"]) + ".lock")
+        path = Path(f"{owned}.lock")
         path.parent.mkdir(parents=True, exist_ok=True)
         file = path.open("a")
         try:

@@ -1,0 +1,147 @@
+"""Which database a piece of work belongs to, and the threads that may touch it.
+
+A process usually has one: the installation's. A program that opens a store of its own (`runs.handles`,
+`runs.managed_input`) has another beside it, on a SQLite file. Everything in the product talks to Django's
+"default" connection, so a thread that works for such a store simply gets its file as its "default": models, services
+and transactions need not know. Which store a coroutine works for travels in its context, and from there into threads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from django.core.management import call_command
+from django.db import DEFAULT_DB_ALIAS, connection, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.migrations.executor import MigrationExecutor
+from django.db.utils import load_backend
+
+from runs.sqlite import BUSY_TIMEOUT_MS, connection_options
+
+if TYPE_CHECKING:
+    from runs.engines.protocol import Engine
+
+
+class Database:
+    """One database with one FIFO writer thread, a few readers, and the engine that its wakes go to.
+
+    `path` is a SQLite file of its own; None stands for the database of the settings.
+    """
+
+    def __init__(self, path: Path | None = None, *, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> None:
+        self.path = path
+        self.busy_timeout_ms = busy_timeout_ms
+        self.engine: Engine | None = None
+        self.writer = ThreadPoolExecutor(1, thread_name_prefix="m3-writer", initializer=self._bind)
+        self.readers = ThreadPoolExecutor(4, thread_name_prefix="m3-reader", initializer=self._bind)
+
+    @property
+    def file(self) -> Path | None:
+        """The SQLite file, or None where a server keeps the data."""
+        if self.path is not None:
+            return self.path
+        return Path(str(connection.settings_dict["NAME"])) if connection.vendor == "sqlite" else None
+
+    @property
+    def announces(self) -> bool:
+        """Whether open pages of this process show this database; hints about another one would mislead them."""
+        return self.path is None
+
+    def close_connections(self) -> None:
+        """Have the threads close their connections (end of a test, of a store, of the process)."""
+        self.writer.submit(connections.close_all).result()
+        for waiting in [self.readers.submit(connections.close_all) for _ in range(8)]:
+            waiting.result()
+
+    def close(self) -> None:
+        """End the threads; nothing may be written through this object any more."""
+        self.close_connections()
+        self.writer.shutdown()
+        self.readers.shutdown()
+
+    def _bind(self) -> None:
+        if self.path is not None:
+            connections[DEFAULT_DB_ALIAS] = _connection_to(self.path, self.busy_timeout_ms)
+
+
+DEFAULT = Database()
+"""The installation's own database."""
+
+_current: ContextVar[Database] = ContextVar("m3_database", default=DEFAULT)
+
+
+def current() -> Database:
+    """The database that the calling coroutine or thread works for."""
+    return _current.get()
+
+
+@contextlib.contextmanager
+def using(database: Database) -> Iterator[None]:
+    """Let everything that starts inside work for `database`; tasks and their boundaries inherit it."""
+    token = _current.set(database)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+@contextlib.contextmanager
+def file_connection(
+    path: str | os.PathLike[str], *, busy_timeout_ms: int = BUSY_TIMEOUT_MS
+) -> Iterator[None]:
+    """Make `path` this thread's "default" connection for the duration: opened anew, closed at the end.
+
+    Wakes are left to whoever sweeps that file. Not for a thread with a running event loop.
+    """
+    opened = _connection_to(Path(path), busy_timeout_ms)
+    before = connections[DEFAULT_DB_ALIAS]
+    connections[DEFAULT_DB_ALIAS] = opened
+    try:
+        with using(Database(Path(path), busy_timeout_ms=busy_timeout_ms)):
+            yield
+    finally:
+        connections[DEFAULT_DB_ALIAS] = before
+        opened.close()
+
+
+def prepare_file(path: str | os.PathLike[str]) -> None:
+    """Create the tables in a SQLite file, or bring them up to date; does nothing if they are.
+
+    Two processes may do so at once: one waits for the other. Raises OSError if the folder cannot be used.
+    """
+    file = Path(path)
+    folder = os.open(file.parent, os.O_RDONLY)
+    try:
+        with file_connection(file):
+            if _is_up_to_date():
+                return
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            if not _is_up_to_date():
+                call_command("migrate", database=DEFAULT_DB_ALIAS, interactive=False, verbosity=0)
+    finally:
+        os.close(folder)
+
+
+def _is_up_to_date() -> bool:
+    executor = MigrationExecutor(connections[DEFAULT_DB_ALIAS])
+    return not executor.migration_plan(executor.loader.graph.leaf_nodes())
+
+
+def _connection_to(path: Path, busy_timeout_ms: int) -> BaseDatabaseWrapper:
+    settings = {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": str(path),
+        "OPTIONS": connection_options(busy_timeout_ms),
+    }
+    configured = connections.configure_settings({DEFAULT_DB_ALIAS: settings})[DEFAULT_DB_ALIAS]
+    wrapper: BaseDatabaseWrapper = load_backend(configured["ENGINE"]).DatabaseWrapper(
+        configured, DEFAULT_DB_ALIAS
+    )
+    return wrapper
