@@ -48,7 +48,9 @@ lock: $(VENV)/.dev
 	$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 		--quiet pyproject.toml -o requirements/base.txt
 	$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
-		--quiet pyproject.toml --group dev -o requirements/dev.txt
+		--quiet pyproject.toml --extra scale -o requirements/scale.txt
+	$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+		--quiet pyproject.toml --extra scale --group dev -o requirements/dev.txt
 
 # A virtual environment from locked, hashed packages. A bare Debian has python3 without venv; as root we add it.
 $(VENV)/bin/python:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -29,8 +30,10 @@ pytest_plugins = ["tests.requirements"]
 def django_db_modify_db_settings(
     tmp_path_factory: pytest.TempPathFactory, django_db_modify_db_settings_parallel_suffix: None
 ) -> None:
-    """A database file of its own for every test process, so that two test runs never meet in one file."""
-    connections["default"].settings_dict["TEST"]["NAME"] = str(tmp_path_factory.mktemp("db") / "test.sqlite3")
+    """A database of its own for every test process, so that two test runs never meet in one."""
+    file = str(tmp_path_factory.mktemp("db") / "test.sqlite3")
+    name = file if connections["default"].vendor == "sqlite" else f"test_m3_{uuid.uuid4().hex}"
+    connections["default"].settings_dict["TEST"]["NAME"] = name
 
 
 @pytest.fixture(autouse=True)

@@ -2,6 +2,12 @@
 
 One rule: a missing thing skips the tests that need it, the summary says so in one line per thing, and under
 `M3_REQUIRE_ALL=1` (the CI script) it fails them instead. Also a pytest plugin, loaded by `tests/conftest.py`.
+
+PostgreSQL and Redis. A test takes the fixture `postgres_database` for the URL of an empty database of its own (for
+processes: `DATABASE_URL`), and calls `redis_url()` for a Redis. Both come from one server per test process, which is
+started on first use and stopped at the end, or from `M3_TEST_POSTGRES_URL` (a database whose user may create others)
+and `M3_TEST_REDIS_URL`. Whether the *suite itself* runs on PostgreSQL is decided before it starts, by `DATABASE_URL`
+and `REDIS_URL`; `python -m tests.on_postgres` sets them, and `connection.vendor` tells which it is.
 """
 
 from __future__ import annotations
@@ -9,7 +15,11 @@ from __future__ import annotations
 import os
 import platform
 import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -19,6 +29,12 @@ _MARK = "Not run here, missing: "
 _NPM = "node 22 and the servers from npm (run `npm ci --ignore-scripts` in tests/node)"
 _ARCHITECTURES = {"x86_64": "x64", "aarch64": "arm64"}
 _BROWSERS = ("chromium", "chromium-browser")
+_POSTGRES = "PostgreSQL 15 or newer (Debian: `apt-get install postgresql`)"
+_REDIS = "a Redis (Debian: `apt-get install redis-server`)"
+
+servers = ExitStack()
+"""Servers that this process started; closed when pytest ends."""
+_urls: dict[str, str] = {}
 
 
 def require(present: bool, what: str) -> None:
@@ -53,6 +69,51 @@ def chromium_path() -> str:
     found = next((path for name in _BROWSERS if (path := shutil.which(name))), None)
     require(found is not None, "a chromium (Debian: `apt-get install chromium`)")
     return str(found)
+
+
+def postgres_url() -> str:
+    """A database on a PostgreSQL server whose user may create others; never one to put tables into."""
+    from tests import stores  # only here: it needs a driver that not every test needs
+
+    url = os.environ.get("M3_TEST_POSTGRES_URL") or _urls.get("postgres")
+    if url is None:
+        binaries = stores.postgres_binaries()
+        require(binaries is not None, _POSTGRES)
+        assert binaries is not None
+        url = _urls["postgres"] = servers.enter_context(stores.postgres(binaries))
+    return url
+
+
+def redis_url() -> str:
+    """A Redis that tests share; what they publish is told apart by the installation's secret key."""
+    from tests import stores
+
+    url = os.environ.get("M3_TEST_REDIS_URL") or _urls.get("redis")
+    if url is None:
+        binary = shutil.which("redis-server")
+        require(binary is not None, _REDIS)
+        assert binary is not None
+        url = _urls["redis"] = servers.enter_context(stores.redis(binary))
+    return url
+
+
+@pytest.fixture
+def postgres_database() -> Iterator[str]:
+    """The URL of an empty database, which is dropped with whoever is still connected when the test ends."""
+    import psycopg
+
+    server, name = postgres_url(), f"m3_{uuid.uuid4().hex}"
+    with psycopg.connect(server, autocommit=True) as admin:
+        admin.execute(f'CREATE DATABASE "{name}"')
+    yield urlsplit(server)._replace(path=f"/{name}").geturl()
+    with psycopg.connect(server, autocommit=True) as admin:
+        admin.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+
+
+def pytest_unconfigure() -> None:
+    """Stop the servers that tests of this process started."""
+    servers.close()
+    _urls.clear()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

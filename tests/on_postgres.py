@@ -1,0 +1,44 @@
+"""`python -m tests.on_postgres [pytest arguments]`: the tests that meet the database, on PostgreSQL and Redis.
+
+Not here: what knows no database (`tests/core`, `tests/mcp`, `tests/npm_servers`, `tests/conformance`), and of the
+browser only its main job. Where a server is missing this says so and succeeds; under `M3_REQUIRE_ALL=1` it fails.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests import requirements
+
+TESTS = (
+    "tests/services",
+    "tests/worker",
+    "tests/api",
+    "tests/push",
+    "tests/pages",
+    "tests/browser/test_main_job.py",
+)
+
+
+def main(arguments: list[str]) -> int:
+    """Run pytest with the two servers in its environment; gives its exit code."""
+    try:
+        urls = {"DATABASE_URL": requirements.postgres_url(), "REDIS_URL": requirements.redis_url()}
+    except pytest.skip.Exception as missing:
+        print(f"The tests were NOT RUN on PostgreSQL. {missing}", flush=True)
+        return 0
+    except pytest.fail.Exception as missing:
+        print(missing, file=sys.stderr)
+        return 1
+    with requirements.servers:
+        known = {"M3_TEST_POSTGRES_URL": urls["DATABASE_URL"], "M3_TEST_REDIS_URL": urls["REDIS_URL"]}
+        command = [sys.executable, "-m", "pytest", *(arguments or TESTS)]
+        return subprocess.run(command, env={**os.environ, **urls, **known}, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
