@@ -6,6 +6,7 @@ M3_DEMO ?= 1
 VENV := .venv
 BIN := $(VENV)/bin
 NODE := tests/node/node_modules/.installed
+PEERS := $(patsubst tests/peers/%.in,tests/peers/.venv-%/.installed,$(wildcard tests/peers/*.in))
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
@@ -22,7 +23,7 @@ help:
 up: $(VENV)/.base
 	@M3_DEMO=$(M3_DEMO) exec $(BIN)/python manage.py up --port $(PORT)
 
-test: $(VENV)/.dev $(NODE) browser-packages
+test: $(VENV)/.dev $(NODE) $(PEERS) browser-packages
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 check: $(VENV)/.dev
@@ -51,6 +52,9 @@ lock: $(VENV)/.dev
 		--quiet pyproject.toml --extra scale -o requirements/scale.txt
 	$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 		--quiet pyproject.toml --extra scale --group dev -o requirements/dev.txt
+	@for peer in $(wildcard tests/peers/*.in); do \
+		$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+			--quiet $$peer -o $${peer%.in}.txt || exit 1; done
 
 # A virtual environment from locked, hashed packages. A bare Debian has python3 without venv; as root we add it.
 $(VENV)/bin/python:
@@ -80,5 +84,13 @@ $(NODE): tests/node/package-lock.json
 		(cd tests/node && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error) && touch $@; \
 	else echo "npm is not here, so the servers from npm are not tested." >&2; fi
 
+# Software that tests compare us with or talk to, each in an environment of its own: nothing of it is ever imported by
+# ours. tests/peers/NAME.in says what, tests/peers/NAME.txt is its lock.
+tests/peers/.venv-%/.installed: tests/peers/%.txt | $(VENV)/bin/python
+	@echo "Installing the peer $* for the tests (once)..."
+	@if $(BIN)/python -m venv --clear $(@D) && $(@D)/bin/python -m pip install --quiet \
+			--disable-pip-version-check --require-hashes -r $<; then touch $@; \
+	else rm -rf $(@D); echo "The peer $* is not here, so what needs it is not tested." >&2; fi
+
 clean:
-	rm -rf $(VENV) tests/node/node_modules .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) tests/peers/.venv-* tests/node/node_modules .mypy_cache .ruff_cache .pytest_cache

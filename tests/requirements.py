@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 import pytest
 
 NODE_MODULES = Path(__file__).parent / "node" / "node_modules"
+PEERS = Path(__file__).parent / "peers"
 
 _MARK = "Not run here, missing: "
 _NPM = "node 22 and the servers from npm (run `npm ci --ignore-scripts` in tests/node)"
@@ -69,6 +70,24 @@ def chromium_path() -> str:
     found = next((path for name in _BROWSERS if (path := shutil.which(name))), None)
     require(found is not None, "a chromium (Debian: `apt-get install chromium`)")
     return str(found)
+
+
+def peer_python(name: str) -> str:
+    """The Python of a peer: software that we are compared with or talk to, in an environment of its own.
+
+    `name` is that of its lock, `tests/peers/NAME.txt`.
+    """
+    environment = PEERS / f".venv-{name}"
+    require(
+        (environment / ".installed").is_file(),
+        f"the peer {name} (run `make tests/peers/.venv-{name}/.installed`)",
+    )
+    return str(environment / "bin" / "python")
+
+
+def repeats() -> int:
+    """How often to repeat what chance has a part in: races, generated sequences. `M3_TEST_REPEATS`, in CI 200."""
+    return int(os.environ.get("M3_TEST_REPEATS", "20"))
 
 
 def postgres_url() -> str:
