@@ -53,7 +53,8 @@ class Round(models.Model):
     account = models.ForeignKey(Account, on_delete=models.CASCADE, related_name="rounds")
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="rounds")
     turn = models.ForeignKey(Turn, on_delete=models.CASCADE, related_name="rounds")
-    step = models.ForeignKey(Step, on_delete=models.CASCADE, related_name="rounds")
+    step = models.ForeignKey(Step, null=True, blank=True, on_delete=models.CASCADE, related_name="rounds")
+    """Null: a program opened the round through the store; no line of the journal stands behind it."""
     kind = word_field(RoundKind)
     logical_operation_id = models.CharField(max_length=200)
     round_index = models.PositiveIntegerField()
@@ -84,6 +85,8 @@ class Round(models.Model):
     harness_session_id = models.CharField(max_length=200, null=True, blank=True)
     native_resume_token = models.TextField(null=True, blank=True)
     session_id = models.CharField(max_length=200, null=True, blank=True)
+    harness_turn_id = models.CharField(max_length=200, null=True, blank=True)
+    """What the harness of a program calls its turn (`turn_id` in M3); no turn of ours."""
     delivery_attempts = models.PositiveIntegerField(default=0)
 
     decided_by = models.ForeignKey(
@@ -96,6 +99,8 @@ class Round(models.Model):
     failure_code = models.CharField(max_length=60, null=True, blank=True)
     failure_message = models.TextField(null=True, blank=True)
 
+    asked_at = models.DateTimeField(null=True, blank=True)
+    """When the server asked, as the program that opened the round states it; null: when it was stored."""
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
     response_validated_at = models.DateTimeField(null=True, blank=True)
