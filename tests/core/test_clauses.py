@@ -33,8 +33,12 @@ def cited_in(text: str) -> Iterator[str]:
 def sources() -> Iterator[Path]:
     for folder in FOLDERS:
         for path in (ROOT / folder).rglob("*"):
-            if path.suffix in SUFFIXES and "node_modules" not in path.parts and path != Path(__file__):
+            if path.suffix in SUFFIXES and not _not_ours(path) and path != Path(__file__):
                 yield path
+
+
+def _not_ours(path: Path) -> bool:
+    return any(part == "node_modules" or part.startswith(".venv") for part in path.parts)
 
 
 def listed() -> list[str]:
