@@ -7,6 +7,7 @@ leg. `inspect` looks at a server, `perform` drives one leg of one operation on a
 from .calls import perform
 from .inspection import InspectionFailed, inspect
 from .mapping import answer_to_wire
+from .tasks import TaskJournal, cancel_task, poll
 from .values import (
     ELICITATION_KEY,
     MAX_RESULT_BYTES,
@@ -34,9 +35,13 @@ from .values import (
     SessionInfo,
     StateRefused,
     StdioBinding,
+    TaskOutcome,
+    TaskStarted,
     ToolDefinition,
+    Unanswered,
     UrlRequest,
     UrlsRequired,
+    Working,
     identity,
 )
 
@@ -68,11 +73,18 @@ __all__ = [
     "SessionInfo",
     "StateRefused",
     "StdioBinding",
+    "TaskJournal",
+    "TaskOutcome",
+    "TaskStarted",
     "ToolDefinition",
+    "Unanswered",
     "UrlRequest",
     "UrlsRequired",
+    "Working",
     "answer_to_wire",
+    "cancel_task",
     "identity",
     "inspect",
     "perform",
+    "poll",
 ]

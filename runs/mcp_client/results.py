@@ -10,6 +10,7 @@ from mcp_types import INVALID_PARAMS, URL_ELICITATION_REQUIRED
 
 from runs.schema_check import SchemaProblem, validate
 
+from . import task_wire
 from .failures import failed_from
 from .mapping import MAX_NAME, UnacceptableError, clip, requests_from_wire, urls_from_error
 from .sessions import Attempt
@@ -31,14 +32,27 @@ _CONTENT_FIELD = {"tool": "content", "prompt": "messages", "resource": "contents
 async def outcome_from_result(
     raw: Mapping[str, Json], operation: Operation, negotiated: Mapping[str, Json]
 ) -> Outcome:
-    """What a result means. A completed operation stays completed however odd its result looks."""
+    """What a result means. A completed operation stays completed however odd its result looks.
+
+    A task is followed even if its server was not invited to answer with one: the call has begun all the same. As an
+    answer to anything but a tool call it is none (SEP-2663).
+    """
     kind = raw.get("resultType", "complete")
     if kind == "input_required" and "discover" in negotiated:
         return _input_required(raw, negotiated)
+    if kind == task_wire.TASK and operation.kind == "tool" and "discover" in negotiated:
+        return _task_started(raw, negotiated)
     if kind not in ("complete", "input_required"):
         name = clip(kind, MAX_NAME) or "unnamed"
         message = f"The server answered with a kind of result that is not offered here (“{name}”)."
         return Failed(code=FailureCode.PROTOCOL_ERROR, message=message, sent=True, answered=True)
+    return await completed(raw, operation, negotiated)
+
+
+async def completed(
+    raw: Mapping[str, Json], operation: Operation, negotiated: Mapping[str, Json]
+) -> Completed:
+    """The final result of an operation, whatever its `resultType` claims to be."""
     return Completed(
         raw=raw,
         is_error=operation.kind == "tool" and raw.get("isError") is True,
@@ -80,6 +94,14 @@ def _input_required(raw: Mapping[str, Json], negotiated: Mapping[str, Json]) -> 
     return InputRequired(
         requests=requests, request_state=state if isinstance(state, str) else None, negotiated=negotiated
     )
+
+
+def _task_started(raw: Mapping[str, Json], negotiated: Mapping[str, Json]) -> Outcome:
+    try:
+        return task_wire.started(raw, negotiated)
+    except UnacceptableError as problem:
+        # It says that it is at work, and there is no way to ask how that ended: not answered.
+        return Failed(code=FailureCode.PROTOCOL_ERROR, message=problem.message, sent=True)
 
 
 async def _problem(raw: Mapping[str, Json], operation: Operation) -> str | None:

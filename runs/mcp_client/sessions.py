@@ -6,6 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from mcp import ClientSession
@@ -14,8 +15,11 @@ from mcp.shared.message import ClientMessageMetadata
 from mcp.types import INVALID_REQUEST, ErrorData, Implementation, Request, RequestParams, Result
 from pydantic import ConfigDict, ValidationError
 
+from . import task_wire
 from .dispatcher import LegDispatcher
 from .http import HttpLink, open_http
+from .kept import open_kept
+from .live import Keep
 from .negotiation import LEGACY_ONLY, ProbeEndedServerError, negotiate
 from .stdio import StdioLink, open_stdio
 from .values import Binding, Json, StdioBinding
@@ -36,6 +40,12 @@ class WireRequest(Request[WireParams, str]):
     """A request whose params the SDK's models neither normalise nor refuse."""
 
 
+class TaskWireRequest(WireRequest):
+    """A request about a task; over HTTP the task's id is mirrored as `Mcp-Name`, for whoever routes (SEP-2663)."""
+
+    name_param = "taskId"
+
+
 @dataclass
 class Attempt:
     """What is known of one connection; it is filled step by step and outlives the connection, so that a
@@ -44,11 +54,13 @@ class Attempt:
     binding: Binding
     link: StdioLink | HttpLink | None = None
     dispatcher: LegDispatcher | None = None
+    resumed: bool = False
+    """Whether another process has sent the operation; whatever happens here, it is out."""
 
     @property
     def operation_started(self) -> bool:
         """Whether the operation's request was handed to the transport."""
-        return self.dispatcher is not None and self.dispatcher.operation_started
+        return self.resumed or (self.dispatcher is not None and self.dispatcher.operation_started)
 
 
 @dataclass(frozen=True)
@@ -76,7 +88,8 @@ class Session:
 
         Raises MCPError.
         """
-        wire = WireRequest(method=method, params=WireParams.model_validate(dict(params)))
+        kind = TaskWireRequest if method.startswith("tasks/") else WireRequest
+        wire = kind(method=method, params=WireParams.model_validate(dict(params)))
         try:
             await self.client.send_request(wire, Result, metadata=metadata, progress_callback=progress)
         except ValidationError:
@@ -93,40 +106,52 @@ async def with_session(
     *,
     max_bytes: int,
     watch: Callable[[Attempt], None],
+    keep: Keep | None = None,
 ) -> T:
     """Run `work` on a fresh session. An older server that dies of the probe is started again without it.
 
     `watch` receives each Attempt before it begins. What the transport raises comes out as the bare exception,
-    not in a group; once `work` has returned, trouble in closing is logged and does not cost the result.
+    not in a group; once `work` has returned, trouble in closing is logged and does not cost the result. With `keep`
+    a stdio server lives under a keeper, unless it is known to be of the present generation: such a server has no
+    session worth keeping, and its calls do not pay for one.
     """
-    attempt = Attempt(binding)
-    watch(attempt)
-    try:
-        return await _on_one_session(attempt, saved, work, max_bytes)
-    except ProbeEndedServerError:
+
+    async def one(saved: Mapping[str, Json] | None) -> T:
         attempt = Attempt(binding)
         watch(attempt)
-        return await _on_one_session(attempt, LEGACY_ONLY, work, max_bytes)
+        link = _open(binding, max_bytes, None if saved and "discover" in saved else keep)
+        return await on_one_session(attempt, link, partial(negotiate, saved=saved), work)
+
+    try:
+        return await one(saved)
+    except ProbeEndedServerError:
+        return await one(LEGACY_ONLY)
 
 
-async def _on_one_session(
+async def on_one_session(
     attempt: Attempt,
-    saved: Mapping[str, Json] | None,
+    opening: AbstractAsyncContextManager[StdioLink | HttpLink],
+    settle: Callable[[ClientSession], Awaitable[Mapping[str, Json]]],
     work: Callable[[Session], Awaitable[T]],
-    max_bytes: int,
 ) -> T:
+    """Open the link, `settle` the generation and run `work`; what `with_session` says of exceptions holds."""
     done: list[T] = []
     failure: Exception | None = None
+    tasks = _invites_tasks(attempt.binding)
     try:
-        async with _open(attempt.binding, max_bytes) as link:
+        async with opening as link:
             attempt.link = link
             dispatcher = attempt.dispatcher = LegDispatcher(link.read_stream, link.write_stream)
             async with ClientSession(
-                dispatcher=dispatcher, elicitation_callback=_declare_elicitation, client_info=CLIENT_INFO
+                dispatcher=dispatcher,
+                elicitation_callback=_declare_elicitation,
+                client_info=CLIENT_INFO,
+                extensions={task_wire.EXTENSION: {}} if tasks else None,
+                result_claims=task_wire.CLAIMS if tasks else None,
             ) as client:
                 # Kept and raised outside: task groups on the way out would wrap it in a group.
                 try:
-                    negotiated = await negotiate(client, saved)
+                    negotiated = await settle(client)
                     done.append(await work(Session(client, dispatcher, link, negotiated)))
                 except Exception as error:
                     failure = error
@@ -140,10 +165,17 @@ async def _on_one_session(
     return done[0]
 
 
-def _open(binding: Binding, max_bytes: int) -> AbstractAsyncContextManager[StdioLink | HttpLink]:
+def _open(
+    binding: Binding, max_bytes: int, keep: Keep | None
+) -> AbstractAsyncContextManager[StdioLink | HttpLink]:
     if isinstance(binding, StdioBinding):
-        return open_stdio(binding, max_bytes=max_bytes)
+        return open_kept(binding, keep, max_bytes=max_bytes) if keep else open_stdio(binding, max_bytes=max_bytes)
     return open_http(binding, max_bytes=max_bytes)
+
+
+def _invites_tasks(binding: Binding) -> bool:
+    """Whether a call may be answered with a task: not where the task would die with the session's own child."""
+    return binding.tasks if isinstance(binding, StdioBinding) else True
 
 
 def _first_leaf(error: Exception) -> Exception:

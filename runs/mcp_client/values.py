@@ -39,13 +39,15 @@ ELICITATION_KEY = "elicitation"
 class StdioBinding:
     """A server that we start as a child process.
 
-    `env` is the child's whole environment, except that it also gets our `PATH` if it names none.
+    `env` is the child's whole environment, except that it also gets our `PATH` if it names none. `tasks` says that
+    what it starts as a task outlives the child, so that it may be invited to answer with one.
     """
 
     command: str
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     cwd: str | None = None
+    tasks: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,13 +152,29 @@ class Operation:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PromptOrigin:
+    """Where a prompt on an open session came from: what a process that attaches later needs to answer it.
+
+    `jsonrpc_id` is the server's id of it. `resumption_token` is a place in the HTTP stream at or before it, if
+    the server keeps one.
+    """
+
+    jsonrpc_id: str | int
+    resumption_token: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class FormRequest:
-    """The server asks for a form. `schema` is its JSON Schema, verbatim; `message` is untrusted text."""
+    """The server asks for a form. `schema` is its JSON Schema, verbatim; `message` is untrusted text.
+
+    `origin` is there for a prompt on an open session, and is no part of what is asked.
+    """
 
     key: str
     message: str
     schema: Mapping[str, Json]
     meta: Mapping[str, Json] = field(default_factory=dict)
+    origin: PromptOrigin | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,6 +186,7 @@ class UrlRequest:
     url: str
     elicitation_id: str | None = None
     meta: Mapping[str, Json] = field(default_factory=dict)
+    origin: PromptOrigin | None = field(default=None, compare=False)
 
 
 Request: TypeAlias = FormRequest | UrlRequest
@@ -232,6 +251,39 @@ class StateRefused:
     message: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class TaskStarted:
+    """The server answered a tool call with a task (SEP-2663): it is at work, and `poll` follows it by its id.
+
+    `poll_after` are the seconds to wait before the next look, clamped. `ttl` are the seconds from the task's
+    creation for which the server promises to know it, None without a promise. `message` is its own word on how
+    far it is.
+    """
+
+    task_id: str
+    poll_after: float
+    ttl: float | None
+    message: str
+    negotiated: Mapping[str, Json]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Working:
+    """The task goes on; the fields are those of TaskStarted."""
+
+    poll_after: float
+    ttl: float | None
+    message: str
+    negotiated: Mapping[str, Json]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unanswered:
+    """A look at a task came to nothing and changed nothing: look again later. `message` says what was wrong."""
+
+    message: str
+
+
 class FailureCode(StrEnum):
     """Why a leg failed. The values are stable and may be stored."""
 
@@ -243,6 +295,9 @@ class FailureCode(StrEnum):
     REFUSED_BY_SERVER = "refused_by_server"
     TOO_LARGE = "too_large"
     UNSUPPORTED_REQUEST = "unsupported_request"
+    TASK_FAILED = "task_failed"
+    TASK_CANCELLED = "task_cancelled"
+    TASK_GONE = "task_gone"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -264,15 +319,16 @@ class Failed:
         return self.sent and not self.answered
 
 
-Outcome: TypeAlias = Completed | InputRequired | UrlsRequired | StateRefused | Failed
+Outcome: TypeAlias = Completed | InputRequired | UrlsRequired | StateRefused | TaskStarted | Failed
+TaskOutcome: TypeAlias = Completed | InputRequired | Working | Unanswered | Failed
 
 
 @dataclass(frozen=True, kw_only=True)
 class SessionInfo:
     """What another process would need to attach to a live legacy session (C35).
 
-    Reported when the operation is about to be sent and again for every new resumption token. `pid` is the
-    child's, `session_id` the HTTP session's.
+    Reported when the operation is about to be sent, and once more with the first resumption token; later ones
+    come with the prompts. `pid` is the child's, `keeper` the socket of its keeper, `session_id` the HTTP session's.
     """
 
     negotiated: Mapping[str, Json]
@@ -280,6 +336,7 @@ class SessionInfo:
     session_id: str | None = None
     resumption_token: str | None = None
     pid: int | None = None
+    keeper: str | None = None
 
 
 Elicit: TypeAlias = Callable[[Request], Awaitable[Answer | Refusal]]

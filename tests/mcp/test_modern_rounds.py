@@ -201,7 +201,6 @@ async def test_a_form_is_handed_on_verbatim_however_odd_its_schema(recorder: Rec
         ("number_url", "protocol_error", "not a web address"),
         ("no_schema", "protocol_error", "without a schema"),
         ("nothing_asked", "protocol_error", "neither a request nor a state"),
-        ("task", "protocol_error", "task"),
     ],
 )
 async def test_a_round_that_cannot_be_asked_fails_with_a_reason(
