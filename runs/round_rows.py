@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ from runs import events
 from runs.durations import utc_text
 from runs.errors import NotFound
 from runs.models import Round, User
-from runs.round_states import RoundOutcome, RoundStatus
+from runs.round_states import RoundOutcome, RoundStatus, must_move
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,16 +24,27 @@ class Decider:
     name: str = ""
 
 
-def fail(round_: Round, outcome: RoundOutcome, *, code: str, message: str, decider: Decider) -> None:
-    """End an unresolved round without delivering an answer; `code` is one per cause, whatever the race."""
-    now = timezone.now()
+def fail(
+    round_: Round,
+    outcome: RoundOutcome,
+    *,
+    code: str,
+    message: str,
+    decider: Decider,
+    at: dt.datetime | None = None,
+) -> None:
+    """End an unresolved round without delivering an answer; `code` is one per cause, whatever the race.
+
+    `at` is when, for callers with a clock of their own.
+    """
+    now = at or timezone.now()
     round_.status = RoundStatus.FAILED.value
     round_.outcome = outcome.value
     round_.failure_code, round_.failure_message, round_.failed_at = code, message, now
     round_.held = False
     if round_.decided_by_id is None:
         round_.decided_by, round_.decided_via = decider.user, decider.via
-    save(round_)
+    save(round_, at=now)
     events.record(
         round_.run,
         "round.failed",
@@ -56,10 +68,29 @@ def lock(round_id: str) -> Round:
         raise NotFound("There is no such pause.") from error
 
 
-def save(round_: Round) -> None:
+def move(round_: Round, target: RoundStatus, *, at: dt.datetime | None = None) -> bool:
+    """One step of the delivery, in strict order (C30), on the row in memory; False if it was made before.
+
+    Raises ManagedInputStateError when a step would be skipped or undone.
+    """
+    if not must_move(RoundStatus(round_.status), target):
+        return False
+    round_.status, now = target.value, at or timezone.now()
+    if target is RoundStatus.DELIVERY_STARTED:
+        round_.delivery_attempts += 1
+        round_.delivery_started_at = now
+    elif target is RoundStatus.DELIVERED:
+        round_.delivered_at = now
+    else:
+        round_.resolved_at = now
+        round_.held = False
+    return True
+
+
+def save(round_: Round, *, at: dt.datetime | None = None) -> None:
     """Store a changed round as its next version."""
     round_.version += 1
-    round_.updated_at = timezone.now()
+    round_.updated_at = at or timezone.now()
     round_.save()
 
 
@@ -89,7 +120,7 @@ def facts(round_: Round) -> dict[str, Any]:
     return {
         "round_id": round_.pk,
         "kind": round_.kind,
-        "step": round_.step.seq,
+        "step": round_.step.seq if round_.step else None,
         "operation": f"{round_.server_name}:{round_.operation_name}" if round_.operation_name else "",
         "shown_digest": round_.shown_digest,
         "deadline": utc_text(round_.deadline) if round_.deadline else None,

@@ -60,7 +60,7 @@ def open_round(run: Run, turn: Turn, step: Step, opening: Opening, *, deadline: 
         )
     now = timezone.now()
     call = getattr(step, "call", None)
-    round_ = Round.objects.create(
+    round_ = Round(
         account_id=run.account_id,
         run=run,
         turn=turn,
@@ -85,8 +85,14 @@ def open_round(run: Run, turn: Turn, step: Step, opening: Opening, *, deadline: 
         created_at=now,
         updated_at=now,
     )
-    turns.set_status(run, turn, TurnStatus.WAITING_FOR_INPUT)
-    events.record(run, f"{opening.kind.value}.request", facts(round_), turn=turn)
+    return place(round_)
+
+
+def place(round_: Round) -> Round:
+    """Store a new pending round, and with it that its turn waits; must run inside a transaction."""
+    round_.save(force_insert=True)
+    turns.set_status(round_.run, round_.turn, TurnStatus.WAITING_FOR_INPUT)
+    events.record(round_.run, f"{round_.kind}.request", facts(round_), turn=round_.turn)
     events.announce_round(round_)
     return round_
 
@@ -148,7 +154,7 @@ def try_answer(
             "What you were shown is not what is pending now. Reload the card.", details=ending(round_)
         )
     check_responses(round_, payload)
-    return _store(round_, payload, decider, idempotency_key, note)
+    return settle(round_, payload, decider=decider, idempotency_key=idempotency_key, note=note)
 
 
 def accepted(settled: Round | StateConflict) -> Round:
@@ -183,10 +189,22 @@ def _again(
     raise ManagedInputConflict(ended_sentence(round_), details=ending(round_))
 
 
-def _store(round_: Round, payload: dict[str, Any], decider: Decider, key: str, note: str) -> Round:
-    now = timezone.now()
+def settle(
+    round_: Round,
+    payload: dict[str, Any],
+    *,
+    decider: Decider,
+    idempotency_key: str,
+    note: str = "",
+    at: dt.datetime | None = None,
+) -> Round:
+    """Store checked responses of a pending, locked round, let its turn go on and wake the run (C19, C27).
+
+    `at` is when, for callers with a clock of their own.
+    """
+    now = at or timezone.now()
     round_.responses = payload
-    round_.response_idempotency_key = key
+    round_.response_idempotency_key = idempotency_key
     round_.status = RoundStatus.RESPONSE_VALIDATED.value
     round_.outcome = outcome_of(round_, payload).value
     round_.decided_by, round_.decided_via, round_.note = decider.user, decider.via, note
@@ -194,7 +212,7 @@ def _store(round_: Round, payload: dict[str, Any], decider: Decider, key: str, n
     round_.drafts = {}
     if not round_.held:
         round_.lease_expires_at = now
-    save(round_)
+    save(round_, at=now)
     run = round_.run
     settle_turn(run, round_.turn)
     events.record(

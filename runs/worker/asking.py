@@ -13,7 +13,7 @@ from runs.canonical import digest
 from runs.durations import parse_timeout
 from runs.lease import Lease
 from runs.models import Round, Run, Step, Tool, ToolCall, Turn
-from runs.round_states import RoundKind, RoundStatus, must_move
+from runs.round_states import RoundKind, RoundStatus
 from runs.rounds import Opening
 from runs.run_states import CallPhase, HumanInput, Outcome
 from runs.steps import ProposePlan
@@ -121,36 +121,21 @@ def deadline(run: Run) -> dt.datetime | None:
 
 def start_delivery(round_: Round) -> None:
     """The answer is about to leave for whoever asked."""
-    _step(round_, RoundStatus.DELIVERY_STARTED)
+    round_rows.move(round_, RoundStatus.DELIVERY_STARTED)
     _store(round_)
 
 
 def resolve(round_: Round) -> None:
     """The asker has the answer and went on with it."""
-    _step(round_, RoundStatus.DELIVERED)
-    _step(round_, RoundStatus.RESOLVED)
-    round_.held = False
+    round_rows.move(round_, RoundStatus.DELIVERED)
+    round_rows.move(round_, RoundStatus.RESOLVED)
     _store(round_)
 
 
 def deliver(round_: Round) -> None:
     """Hand an answer to ourselves: our own gates and questions have no wire in between."""
-    _step(round_, RoundStatus.DELIVERY_STARTED)
+    round_rows.move(round_, RoundStatus.DELIVERY_STARTED)
     resolve(round_)
-
-
-def _step(round_: Round, target: RoundStatus) -> None:
-    """One step of the delivery, in strict order; one that was made before is no step (C30)."""
-    if not must_move(RoundStatus(round_.status), target):
-        return
-    round_.status, now = target.value, timezone.now()
-    if target is RoundStatus.DELIVERY_STARTED:
-        round_.delivery_attempts += 1
-        round_.delivery_started_at = now
-    elif target is RoundStatus.DELIVERED:
-        round_.delivered_at = now
-    else:
-        round_.resolved_at = now
 
 
 def _store(round_: Round) -> None:
