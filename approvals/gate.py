@@ -15,9 +15,11 @@ from approvals import pins
 from approvals.facts import CallFacts, Drift, Effect, PolicyFacts, Scope
 from approvals.models import Policy
 from approvals.permission import Code, Decision, decide
-from approvals.pins import LOCAL, Offer
+from approvals.pins import Offer
+from runs import local_tools
 from runs.canonical import digest
 from runs.gate import Verdict
+from runs.local_tools import LOCAL
 from runs.models import Run, ToolCall, Turn
 from runs.risk import Risk, effective_risk
 from runs.run_states import HumanInput, PermissionMode
@@ -121,6 +123,9 @@ def _risk(call: ToolCall, offer: Offer) -> Risk:
     """Prompts and resources only look things up; a tool's risk is its effective one (design section 6)."""
     if call.operation != TOOL:
         return Risk.READ
+    local = local_tools.find(call.name) if call.server_name == LOCAL else None
+    if local is not None:
+        return effective_risk(admin=local.risk, annotations={}, trusted=False, tool=call.name)
     tool, server = offer.tool, offer.server
     return effective_risk(
         admin=Risk(tool.risk) if tool and tool.risk else None,

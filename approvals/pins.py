@@ -13,9 +13,6 @@ from approvals.models import Policy
 from runs.binding import EntryUnavailableError, identity_of
 from runs.models import Account, Server, Tool
 
-LOCAL = "local"
-"""The server part of the names of local tools; no row and no pin stands behind it."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Offer:

@@ -13,6 +13,7 @@ from runs.access import Actor, get, visible
 from runs.durations import parse_timeout
 from runs.errors import ModelValidationError
 from runs.harnesses import get_harness
+from runs.local_tools import LOCAL
 from runs.models import Agent, Role, Server, Tool
 from runs.run_states import PermissionMode
 
@@ -22,9 +23,6 @@ MAX_DEFINITION = 200_000
 MAX_INSTRUCTIONS = 50_000
 MAX_MISTAKES = 50
 """Mistakes that one refusal lists; the rest are counted."""
-
-LOCAL = "local"
-"""The server name of the built-in tools; every agent has them."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,10 +8,11 @@ from typing import Any
 
 from django.utils import timezone
 
-from runs import events, requests, round_rows, rounds, turns
+from runs import events, local_tools, requests, round_rows, rounds, turns
 from runs.canonical import digest
 from runs.durations import parse_timeout
 from runs.lease import Lease
+from runs.local_tools import LOCAL, LocalTool
 from runs.models import Round, Run, Step, Tool, ToolCall, Turn
 from runs.round_states import RoundKind, RoundStatus
 from runs.rounds import Opening
@@ -62,10 +63,10 @@ def approval(run: Run, turn: Turn, step: Step, call: ToolCall) -> None:
     tool = _tool(call)
     context = {
         **_operation(run, call),
-        "title": tool.title if tool else "",
+        "title": getattr(tool, "title", ""),
         "description": tool.description if tool else "",
         "arguments": call.arguments,
-        "input_schema": tool.input_schema if tool else {},
+        "input_schema": dict(tool.input_schema) if tool else {},
         "verdict": call.verdict,
         "last_allowed": _last_executed(run, call),
     }
@@ -158,10 +159,14 @@ def answer_value(round_: Round) -> dict[str, Any]:
 
 def _operation(run: Run, call: ToolCall) -> dict[str, Any]:
     address = call.server.address if call.server else ""
+    if call.server_name == LOCAL:
+        address = "this installation's own code"
     return {"tool": call.full_name, "server_address": address, "mode": run.mode}
 
 
-def _tool(call: ToolCall) -> Tool | None:
+def _tool(call: ToolCall) -> Tool | LocalTool | None:
+    if call.server_name == LOCAL:
+        return local_tools.find(call.name)
     if call.server_id is None or call.operation != "tool":
         return None
     return Tool.objects.filter(server=call.server_id, name=call.name).first()

@@ -12,13 +12,14 @@ from typing import Any
 
 from django.utils import timezone
 
-from runs import events, lease, requests, turns
+from runs import events, lease, local_tools, requests, round_rows, turns
 from runs.canonical import digest
 from runs.errors import ElicitationRoundLimitError
 from runs.lease import Lease
+from runs.local_tools import LOCAL
 from runs.models import Round, Run, Step, Tool, ToolCall, Turn
 from runs.risk import Risk, effectively_idempotent
-from runs.round_states import RoundKind, RoundStatus
+from runs.round_states import RoundKind, RoundOutcome, RoundStatus
 from runs.run_states import CallPhase, Outcome
 from runs.worker import asking, results
 from runs.worker.journal import close_step
@@ -74,8 +75,9 @@ def sent(held: Lease, step_id: int, jsonrpc_id: str) -> None:
     call.wire = {**call.wire, "jsonrpc_ids": [*call.wire.get("jsonrpc_ids", []), jsonrpc_id][-20:]}
     call.raw_result = None
     call.save()
-    for round_ in answered_rounds(here.step):
-        asking.start_delivery(round_)
+    if not call.wire.get("replay"):  # there, each answer leaves when its prompt is repeated
+        for round_ in answered_rounds(here.step):
+            asking.start_delivery(round_)
     note(
         here,
         "tool_call.sent",
@@ -99,6 +101,7 @@ def complete(
     call.raw_result = dict(raw)
     call.save(update_fields=["phase", "raw_result"])
     resolve_rounds(here.step)
+    supersede_answers(here)
     if is_error:
         close_step(here.step, {"status": "failed", "result": None, "error": results.error_of(raw)})
     else:
@@ -173,6 +176,9 @@ def apply_answers(held: Lease, step_id: int, round_id: str) -> None:
             return
         call.wire, call.restarts = {**call.wire, "restart": None}, call.restarts + 1
         call.phase = CallPhase.PREPARED.value
+    elif call.wire.get("replay"):
+        call.wire, call.leg = {**call.wire, "kept": _answers_so_far(here.step)}, 0
+        call.phase = CallPhase.PREPARED.value
     else:
         call.wire = {**call.wire, "responses": responses}
     call.allowed = True
@@ -204,7 +210,7 @@ def failed(held: Lease, step_id: int, message: str, *, unknown: bool) -> None:
     if not unknown:
         _fail_call(here, message)
     elif may_repeat(here.call) and here.call.attempts < MAX_ATTEMPTS:
-        _make_ready(here, "tool_call.repeated", message)
+        make_ready(here, "tool_call.repeated", message)
     elif may_repeat(here.call):
         _fail_call(here, message)
     else:
@@ -229,7 +235,7 @@ def apply_outcome(held: Lease, step_id: int, round_id: str) -> None:
     decision = (response.get("content") or {}).get("decision", "stop")
     asking.deliver(round_)
     if decision == "run_again":
-        _make_ready(here, "tool_call.run_again", "A person said to run it again.")
+        make_ready(here, "tool_call.run_again", "A person said to run it again.")
     elif decision == "happened":
         here.call.phase = CallPhase.DONE.value
         here.call.save(update_fields=["phase"])
@@ -245,10 +251,12 @@ def apply_outcome(held: Lease, step_id: int, round_id: str) -> None:
         )
 
 
-def _make_ready(here: Place, event: str, reason: str) -> None:
+def make_ready(here: Place, event: str, reason: str) -> None:
+    """The call is made once more from its first leg; prompts that it repeats get the answers given before."""
     call = here.call
     call.phase, call.leg, call.allowed, call.raw_result = CallPhase.PREPARED.value, 0, True, None
-    call.wire = {**call.wire, "request_state": None, "responses": None, "kept": _answers_so_far(here.step)}
+    kept = _answers_so_far(here.step)
+    call.wire = {**call.wire, "request_state": None, "responses": None, "kept": kept, "replay": True}
     call.save()
     resolve_rounds(here.step)
     note(here, event, {"reason": reason})
@@ -258,14 +266,19 @@ def _fail_call(here: Place, message: str) -> None:
     here.call.phase, here.call.allowed = CallPhase.FAILED.value, False
     here.call.save(update_fields=["phase", "allowed"])
     resolve_rounds(here.step)
+    supersede_answers(here)
     close_step(here.step, {"status": "failed", "result": None, "error": message})
     note(here, "tool_call.failed", {"error": message})
 
 
 def may_repeat(call: ToolCall) -> bool:
-    """Effectively read-only or idempotent, or replay allowed by an admin; prompts and resources are reads."""
+    """Effectively read-only or idempotent, or replay allowed by an admin or, for a local tool, by its registration;
+    prompts and resources are reads."""
     if call.operation != "tool":
         return True
+    if call.server_name == LOCAL:
+        local = local_tools.find(call.name)
+        return local is not None and local.replay
     tool = Tool.objects.select_related("server").filter(server=call.server_id, name=call.name).first()
     if tool is None:
         return False
@@ -293,6 +306,14 @@ def resolve_rounds(step: Step) -> None:
     """The server went on, so every answer that was on its way has arrived."""
     for round_ in Round.objects.filter(step=step, status=RoundStatus.DELIVERY_STARTED.value):
         asking.resolve(round_)
+
+
+def supersede_answers(here: Place) -> None:
+    """Answers that have not left are not for whoever stands behind the call now, or nobody asked for them again."""
+    message = "What the answer was for has changed before it could be sent."
+    decider = round_rows.Decider(user=None, via="worker")
+    for round_ in answered_rounds(here.step):
+        round_rows.fail(round_, RoundOutcome.SUPERSEDED, code="superseded", message=message, decider=decider)
 
 
 def _answers_so_far(step: Step) -> dict[str, Any]:

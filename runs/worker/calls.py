@@ -6,6 +6,7 @@ import asyncio
 import datetime as dt
 import logging
 import time
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,13 +14,15 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 
-from runs import db
+from runs import db, local_tools
 from runs.binding import binding_of
-from runs.errors import M3Error
+from runs.errors import M3Error, NotFound
 from runs.gate import Gate
 from runs.lease import Lease
+from runs.local_tools import LOCAL, LocalTool
 from runs.mcp_client import (
     Answer,
+    Binding,
     Completed,
     Failed,
     FormRequest,
@@ -39,7 +42,7 @@ from runs.mcp_client import (
 from runs.mcp_client.results import outcome_from_result
 from runs.models import Round, Server, Step, Tool, ToolCall
 from runs.round_states import RoundStatus
-from runs.worker import asking, call_journal, gating, leg_rows, recovery
+from runs.worker import asking, call_journal, gating, leg_rows, recovery, replay
 from runs.worker.moves import Move, next_move
 from runs.worker.requests_in import answer_of, stored_requests
 
@@ -71,6 +74,8 @@ class CallDriver:
         self.held, self.lease, self.step_id = held, held.lease, step_id
         self._one_prompt_at_a_time = asyncio.Lock()
         self._nobody_to_ask = False
+        self._replayed = 0
+        """Prompts of this attempt that were answered from an earlier one."""
         self._progress_at = 0.0
 
     async def drive(self) -> None:
@@ -128,37 +133,49 @@ class CallDriver:
         return await db.write(gating.confirm, self.lease, self.step_id, self.held.gate)
 
     async def _leg(self, call: ToolCall, *, just_decided: bool) -> None:
-        if call.server is None:
-            message = f"The server {call.server_name} is gone. Add it again, or correct the playbook."
-            await db.write(call_journal.failed, self.lease, self.step_id, message, unknown=False)
-            return
         try:
-            binding = binding_of(call.server)
+            target = _target(call)
         except M3Error as error:
             await db.write(call_journal.failed, self.lease, self.step_id, error.message, unknown=False)
             return
         if not just_decided and not await self._still_permitted(call):
             return
-        operation = await db.read(_operation, call)
+        self._replayed = 0
         async with self.held.legs:
-            outcome = await perform(
-                binding,
-                operation,
-                saved=call.server.negotiated,
-                elicit=self._elicit,
-                journal=self._journal,
-                progress=self._progress,
-                timeout=settings.M3.call_timeout_seconds,
-            )
+            if isinstance(target, LocalTool):
+                outcome = await self._perform_here(call, target)
+            else:
+                outcome = await self._perform(call, target)
         await self._store(call, outcome)
+
+    async def _perform(self, call: ToolCall, binding: Binding) -> Outcome:
+        return await perform(
+            binding,
+            await db.read(_operation, call),
+            saved=call.server.negotiated if call.server else None,
+            elicit=self._elicit,
+            journal=self._journal,
+            progress=self._progress,
+            timeout=settings.M3.call_timeout_seconds,
+        )
+
+    async def _perform_here(self, call: ToolCall, tool: LocalTool) -> Outcome:
+        """A local tool, with the same journal around it as a server's."""
+        await self._journal("sent", f"local-{uuid.uuid4().hex}", LOCAL, {})
+        timeout = settings.M3.call_timeout_seconds
+        outcome = await local_tools.perform(tool, call.arguments, elicit=self._elicit, timeout=timeout)
+        if isinstance(outcome, Completed):
+            await self._journal("result", "", LOCAL, outcome.raw)
+        return outcome
 
     async def _recover(self, call: ToolCall) -> None:
         """The worker that sent this call is gone; its reply may have been journalled all the same."""
-        if call.raw_result is None or call.server is None:
+        if call.raw_result is None:
             await db.write(recovery.recover, self.lease, self.step_id)
             return
         operation = await db.read(_operation, call)
-        outcome = await outcome_from_result(call.raw_result, operation, call.server.negotiated or {})
+        negotiated = (call.server.negotiated if call.server else None) or {}
+        outcome = await outcome_from_result(call.raw_result, operation, negotiated)
         await self._store(call, outcome)
 
     async def _store(self, call: ToolCall, outcome: Outcome) -> None:
@@ -204,11 +221,16 @@ class CallDriver:
         await db.write(leg_rows.store_progress, self.lease, self.step_id, note)
 
     async def _elicit(self, request: FormRequest | UrlRequest) -> Answer | Refusal:
-        """An older server asks on its open session: store the round, keep the session, wait for the answer.
+        """Asked on a session that stays open: store the round, keep the session, wait for the answer.
 
-        Two prompts of one call are asked one after the other, since an operation has one open round.
+        Two prompts of one call are asked one after the other, since an operation has one open round. In a call that
+        is made again after a crash, stored answers come first (A4).
         """
         async with self._one_prompt_at_a_time:
+            stored = await db.write(replay.stored_answer, self.lease, self.step_id, request, self._replayed)
+            if stored is not None:
+                self._replayed += 1
+                return answer_of(stored)
             round_id = await db.write(leg_rows.open_held, self.lease, self.step_id, request)
             if round_id is None:
                 self._nobody_to_ask = True
@@ -229,6 +251,18 @@ def _load(step_id: int) -> tuple[Step, list[Round]]:
     step = Step.objects.select_related("call__server", "turn", "run").get(pk=step_id)
     over = [RoundStatus.RESOLVED.value, RoundStatus.FAILED.value]
     return step, list(step.rounds.exclude(status__in=over).order_by("created_at"))
+
+
+def _target(call: ToolCall) -> Binding | LocalTool:
+    """What the call goes to. Raises M3Error with a sentence if it is not there any more."""
+    if call.server_name == LOCAL:
+        tool = local_tools.find(call.name)
+        if tool is None:
+            raise NotFound(f"{call.full_name} is not registered in the process that works on this run.")
+        return tool
+    if call.server is None:
+        raise NotFound(f"The server {call.server_name} is gone. Add it again, or correct the playbook.")
+    return binding_of(call.server)
 
 
 def _operation(call: ToolCall) -> Operation:

@@ -3,15 +3,14 @@ those of `call_journal`."""
 
 from __future__ import annotations
 
-from runs import requests, round_rows
+from runs import requests
 from runs.canonical import digest
 from runs.gate import Gate, Verdict
 from runs.lease import Lease
 from runs.models import Round, Tool, ToolCall
-from runs.round_states import RoundOutcome
 from runs.run_states import CallPhase
 from runs.worker import asking
-from runs.worker.call_journal import Place, answered_rounds, at, note
+from runs.worker.call_journal import Place, at, note, supersede_answers
 from runs.worker.journal import close_step
 
 PLAN_FIRST = "plan_first"
@@ -48,7 +47,7 @@ def confirm(held: Lease, step_id: int, gate_: Gate) -> bool:
     here = at(held, step_id)
     before, now = here.call.verdict, gate_.recheck(here.run, here.turn, here.call)
     if now.effect == "deny" and now.code != PLAN_FIRST:
-        _supersede_answers(here)
+        supersede_answers(here)
         _refuse(here, now)
         return False
     rule_is_gone = not here.call.leg and before.get("effect") == "allow" and now.effect == "ask"
@@ -66,20 +65,12 @@ def _refuse(here: Place, verdict: Verdict) -> None:
 
 def _ask_again(here: Place, reason: str) -> None:
     """Take the permission back; the gate decides anew, from the first leg on."""
-    _supersede_answers(here)
+    supersede_answers(here)
     call = here.call
     call.allowed, call.phase, call.leg = False, CallPhase.PREPARED.value, 0
     call.wire = {**call.wire, "request_state": None, "responses": None, "kept": {}}
     call.save(update_fields=["allowed", "phase", "leg", "wire"])
     note(here, "tool_call.changed", {"reason": reason})
-
-
-def _supersede_answers(here: Place) -> None:
-    """Answers that have not left are not for whoever stands behind the call now."""
-    message = "What the answer was for has changed before it could be sent."
-    decider = round_rows.Decider(user=None, via="worker")
-    for round_ in answered_rounds(here.step):
-        round_rows.fail(round_, RoundOutcome.SUPERSEDED, code="superseded", message=message, decider=decider)
 
 
 def apply_approval(held: Lease, step_id: int, round_id: str) -> None:

@@ -10,7 +10,7 @@ from runs.lease import Lease
 from runs.models import UNRESOLVED, Round
 from runs.round_states import RoundOutcome
 from runs.run_states import Outcome
-from runs.worker import call_journal
+from runs.worker import call_journal, replay
 
 LOST = (
     "The server was asking on a live connection, and the worker that held it is gone. What it had done so far "
@@ -20,11 +20,13 @@ INTERRUPTED = "The worker stopped while this call was under way, so nobody knows
 
 
 def recover(held: Lease, step_id: int) -> None:
-    """Go on as far as can be proven: fail honestly where a session is lost, repeat what is harmless, else ask."""
+    """Go on as far as can be proven: repeat what may be repeated, fail honestly where a session is lost, else ask."""
     here = call_journal.at(held, step_id)
     waiting = Round.objects.filter(step=here.step, held=True, status__in=UNRESOLVED)
     lost = list(waiting.select_related("run", "turn", "step"))
-    if lost:
+    if lost and call_journal.may_repeat(here.call) and here.call.restarts < call_journal.MAX_RESTARTS:
+        replay.begin(here, lost, INTERRUPTED)
+    elif lost:
         _session_is_lost(here, lost)
     else:
         call_journal.failed(held, step_id, INTERRUPTED, unknown=True)

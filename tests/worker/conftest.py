@@ -16,7 +16,7 @@ import pytest_asyncio
 from django.conf import LazySettings
 
 from approvals.gate import PolicyGate
-from runs import control, db
+from runs import control, db, lease
 from runs.binding import identity_of
 from runs.engines.in_process import InProcess
 from runs.models import Account, Agent, Round, Run, Server, User
@@ -195,3 +195,22 @@ async def desk_(desk_of: Callable[..., Any]) -> Desk:
 
     account, alice = await db.write(people)
     return await desk_of(account, alice)
+
+
+async def replaced(desk_of: Callable[..., Any], old: Desk, stop: Callable[[], Any]) -> Desk:
+    """Stop the old worker where it is, free its leases as the next process does, start another."""
+    await stop()
+    await db.write(lease.take_over)
+    return await desk_of(old.account, old.person)
+
+
+@pytest.fixture
+def stop(desk_: Desk) -> Callable[[], Any]:
+    async def stop() -> None:
+        for task in asyncio.all_tasks():
+            if getattr(task.get_coro(), "__qualname__", "") == "InProcess.serve":
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+
+    return stop

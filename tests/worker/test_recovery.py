@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -14,26 +12,7 @@ from runs.errors import LeaseLost, StateConflict
 from runs.models import Round, Run, Server, Tool, ToolCall
 from runs.worker import call_journal, journal
 from tests.mcp.bindings import effects_in
-from tests.worker.conftest import Desk, results
-
-
-async def replaced(desk_of: Callable[..., Any], old: Desk, stop: Callable[[], Any]) -> Desk:
-    """Stop the old worker where it is, free its leases as the next process does, start another."""
-    await stop()
-    await db.write(lease.take_over)
-    return await desk_of(old.account, old.person)
-
-
-@pytest.fixture
-def stop(desk_: Desk) -> Callable[[], Any]:
-    async def stop() -> None:
-        for task in asyncio.all_tasks():
-            if getattr(task.get_coro(), "__qualname__", "") == "InProcess.serve":
-                task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
-
-    return stop
+from tests.worker.conftest import Desk, replaced, results
 
 
 async def test_a_card_outlives_its_worker(
