@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,6 +16,7 @@ from runs.models import Round, Run, ToolCall
 from runs.risk import Risk
 from runs.round_rows import Decider
 from runs.run_states import HumanInput
+from tests.core.pages import text_of
 from tests.worker.conftest import Desk, replaced, results
 
 NAME = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
@@ -209,3 +211,15 @@ def test_a_wrong_registration_is_refused(name: str, schema: Any) -> None:
 def test_a_function_that_is_not_async_is_refused() -> None:
     with pytest.raises(ModelValidationError, match="async"):
         local_tool("plain")(lambda context: None)
+
+
+async def test_the_example_of_the_docs_works_as_printed(desk_: Desk) -> None:
+    (example,) = re.findall(r"```python\n(.*?)```", text_of("docs/local-tools.md"), re.DOTALL)
+    exec(example, {})
+    run = await desk_.start(call("book_table", seats=2), server="")
+    (round_,) = await desk_.pending(run)
+    assert round_.requests["elicitation"]["message"] == "In whose name?"
+    await desk_.accept(round_, name="Ines")
+    await desk_.finished(run)
+    given = (await db.read(results, run))["steps.0"]["result"]
+    assert given == {"booked": True, "seats": 2, "name": "Ines"}
