@@ -49,6 +49,7 @@ class Config:
     sweep_seconds: float
     tool_list_seconds: float
     call_timeout_seconds: float
+    task_timeout_seconds: float
     worker_concurrency: int
     max_body_bytes: int
     log_level: str
@@ -169,8 +170,10 @@ def _entry_mistake(name: str, entry: Any) -> str | None:
         return "needs a name without a colon"
     if not isinstance(entry, dict) or not isinstance(entry.get("command"), str) or not entry["command"]:
         return "needs a command"
-    if unknown := set(entry) - {"command", "args", "env", "cwd", "variables"}:
+    if unknown := set(entry) - {"command", "args", "env", "cwd", "variables", "tasks"}:
         return f"has an unknown key {min(unknown)!r}"
+    if not isinstance(entry.get("tasks", False), bool):
+        return "needs true or false as tasks"
     if not isinstance(entry.get("cwd", ""), str):
         return "needs a text as cwd"
     for key in ("args", "variables"):
@@ -279,6 +282,7 @@ def load(base_dir: Path, source: Mapping[str, str] | None = None) -> Config:
         sweep_seconds=read.get("M3_SWEEP_SECONDS", 2.0, _positive, "seconds"),
         tool_list_seconds=read.get("M3_TOOL_LIST_SECONDS", 60.0, _positive, "seconds"),
         call_timeout_seconds=read.get("M3_CALL_TIMEOUT_SECONDS", 120.0, _positive, "seconds"),
+        task_timeout_seconds=read.get("M3_TASK_TIMEOUT_SECONDS", 86400.0, _positive, "seconds"),
         worker_concurrency=read.get("M3_WORKER_CONCURRENCY", 16, _whole, "a whole number"),
         max_body_bytes=read.get("M3_MAX_BODY_BYTES", 1_000_000, _whole, "bytes, a whole number"),
         log_level=read.get("M3_LOG_LEVEL", "INFO", _log_level, "DEBUG, INFO, WARNING or ERROR"),

@@ -81,6 +81,7 @@ def _from_entry(name: str, variables: Mapping[str, Any]) -> StdioBinding:
         args=tuple(map(str, entry.get("args", ()))),
         env={**filled, **fixed},
         cwd=entry.get("cwd"),
+        tasks=entry.get("tasks", False),
     )
 
 

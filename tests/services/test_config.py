@@ -66,6 +66,7 @@ GOOD: list[tuple[str, str, str, Any]] = [
     ("M3_LEASE_SECONDS", "12.5", "lease_seconds", 12.5),
     ("M3_SWEEP_SECONDS", "1", "sweep_seconds", 1.0),
     ("M3_CALL_TIMEOUT_SECONDS", "600", "call_timeout_seconds", 600.0),
+    ("M3_TASK_TIMEOUT_SECONDS", "600", "task_timeout_seconds", 600.0),
     ("M3_WORKER_CONCURRENCY", "4", "worker_concurrency", 4),
     ("M3_MAX_BODY_BYTES", "2000000", "max_body_bytes", 2_000_000),
     ("M3_LOG_LEVEL", "debug", "log_level", "DEBUG"),
@@ -143,6 +144,7 @@ def test_a_bad_value_is_one_problem_and_the_default_stands_in(load: Load, variab
         ({"files": {**ENTRY, "env": {"TOKEN": 1}}}, "needs an object of texts as env"),
         ({"files": {**ENTRY, "env": ["TOKEN"]}}, "needs an object of texts as env"),
         ({"files": {**ENTRY, "cwd": 1}}, "needs a text as cwd"),
+        ({"files": {**ENTRY, "tasks": 1}}, "needs true or false as tasks"),
         ({"files": {**ENTRY, "arguments": []}}, "has an unknown key 'arguments'"),
     ],
 )
