@@ -155,7 +155,7 @@ def _allow_all(actor: Actor, chosen: Sequence[Choice], key: str, via: str) -> li
     for choice in chosen:
         round_ = lock(choice.round_id)  # read anew: the expiry of another one may have ended its run
         why = batch.changed(round_, choice.shown_digest) or batch.why_alone(
-            round_, evaluate(round_.run, round_.turn, round_.step.call)
+            round_, evaluate(round_.run, round_.turn, round_.own_step.call)
         )
         if why:
             refused.append({**ending(round_), "message": why})
@@ -268,7 +268,7 @@ def _rule(round_: Round, remember: Remember) -> Rule:
     The call is decided anew, because a tool may have become strict, or another tool, since the card was drawn.
     """
     offered = round_.context["verdict"]["remember"]
-    now = evaluate(round_.run, round_.turn, round_.step.call)
+    now = evaluate(round_.run, round_.turn, round_.own_step.call)
     still = now.effect is Effect.ALLOW or remember.scope in now.remember
     if remember.scope not in offered or not still:
         raise ManagedInputValidationError(

@@ -90,7 +90,7 @@ def _close(
     )
     closed = []
     for round_ in pending:
-        decision = evaluate(round_.run, round_.turn, round_.step.call)
+        decision = evaluate(round_.run, round_.turn, round_.own_step.call)
         if decision.effect is not Effect.ALLOW or not closes(decision):
             continue
         settled = rounds.try_answer(

@@ -84,14 +84,14 @@ def named(rounds: Sequence[Round]) -> str:
 
 def _call(round_: Round, chosen: Collection[Choice]) -> Call:
     context = round_.context
-    decision = evaluate(round_.run, round_.turn, round_.step.call)
+    decision = evaluate(round_.run, round_.turn, round_.own_step.call)
     return Call(
         row=row_for(round_),
         digest=round_.shown_digest,
         agent=visible(round_.run.agent.name),
         end_user=visible(round_.run.end_user.user_id) if round_.run.end_user else "",
         run_id=round_.run_id,
-        step=round_.step.seq,
+        step=round_.own_step.seq,
         tool=visible(str(context.get("tool") or "")),
         server_address=visible(str(context.get("server_address") or "")),
         risk=RiskTag.of(decision.risk),

@@ -190,7 +190,7 @@ class Card:
     agent: str
     end_user: str | None
     run_id: int
-    step: int
+    step: int | None
     asked_by: str
     tool: str
     server: str

@@ -128,6 +128,10 @@ class Round(models.Model):
                 condition=Q(round_index__lt=F("round_limit")), name="round_index_below_limit"
             ),
             models.CheckConstraint(
+                condition=Q(step__isnull=False) | Q(kind=RoundKind.ELICITATION.value),
+                name="round_without_step_is_elicitation",
+            ),
+            models.CheckConstraint(
                 condition=Q(status="failed", failure_code__isnull=False)
                 | ~Q(status="failed") & Q(failure_code__isnull=True),
                 name="round_failed_has_code",
@@ -154,3 +158,10 @@ class Round(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} round {self.pk}"
+
+    @property
+    def own_step(self) -> Step:
+        """The step of the journal that waits for this; every kind but an elicitation has one."""
+        if self.step is None:
+            raise ValueError(f"{self} was opened by a program; no step stands behind it.")
+        return self.step

@@ -204,11 +204,11 @@ def settle_answers(held: Lease, rounds: Sequence[Round]) -> None:
         round_ = Round.objects.select_related("run", "turn", "step").get(pk=row.pk)
         asking.deliver(round_)
         result = asking.answer_value(round_)
-        close_step(round_.step, result)
+        close_step(round_.own_step, result)
         if round_.kind == "plan" and result["status"] == "approved":
             Run.objects.filter(pk=round_.run_id).update(plan_approved=True)
         events.record(
-            round_.run, f"{round_.kind}.settled", {"step": round_.step.seq, **result}, turn=round_.turn
+            round_.run, f"{round_.kind}.settled", {"step": round_.own_step.seq, **result}, turn=round_.turn
         )
 
 

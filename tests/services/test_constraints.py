@@ -123,6 +123,7 @@ ATTEMPTS = [
     Attempt("round_ended_has_outcome", "round", {"outcome": None}, prepare=ANSWERED),
     Attempt("round_ended_has_outcome", "round", {"outcome": "allowed"}),
     Attempt("round_answered_has_responses", "round", {"responses": None}, prepare=ANSWERED),
+    Attempt("round_without_step_is_elicitation", "round", {"step": None}),
     Attempt("event_seq_once", "event", copy=True),
     Attempt("policy_effect_known", "policy", {"effect": "shrug"}),
     Attempt("policy_scope_known", "policy", {"scope": "planet"}),
