@@ -3,21 +3,28 @@
 The host owns what a stdio server runs: the row names an entry of the allow-list `settings.M3.stdio_servers`,
 and only there may `env:NAME` take a value from this process. Values that an admin filled in (`variables`)
 reach the child as environment variables alone, never as part of its command line.
+
+A Python program on this machine is the host too. The servers that it brings along (`runs.handles`) are entries of its
+own, known to this process and for its database only.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from django.conf import settings
 
+from runs import database
 from runs.errors import ModelValidationError
 from runs.mcp_client import Binding, HttpBinding, StdioBinding, identity
-from runs.models import Server, Transport
+from runs.models import Run, Server, Transport
 
-_FROM_HOST = "env:"
+FROM_HOST = "env:"
+_PROGRAM = "#"
+"""Stands in the name of every entry of a program, between the server's name and its identity."""
+
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]", "::1"})
 
 
@@ -61,13 +68,49 @@ def may_hold_command() -> bool:
 
 def entries() -> Mapping[str, tuple[str, ...]]:
     """The allow-list for a form: entry name -> the variables that an admin may fill in."""
-    return {
-        name: tuple(map(str, entry.get("variables", ())))
-        for name, entry in sorted(settings.M3.stdio_servers.items())
+    listed = {
+        name: tuple(map(str, entry.get("variables", ()))) for name, entry in settings.M3.stdio_servers.items()
     }
+    own: dict[str, tuple[str, ...]] = dict.fromkeys(database.current().bindings, ())
+    return dict(sorted({**listed, **own}.items()))
+
+
+def identities() -> dict[str, str]:
+    """The entries that can be started here now, each with the identity of what it starts."""
+    found = {}
+    for name in entries():
+        try:
+            found[name] = identity(_from_entry(name, {}))
+        except EntryUnavailableError:
+            continue
+    return found
+
+
+def offer(server_name: str, binding: StdioBinding, *, entry: str | None = None) -> str:
+    """Add a program's own server to what this process offers for the current database; returns the entry's name.
+
+    The name follows from the server's name and its identity, so that it is the same after a restart. `entry` is
+    another name under which the process that does the work offers the same program.
+    """
+    name = entry or f"{server_name[:43]}{_PROGRAM}{identity(binding).removeprefix('sha256:')[:16]}"
+    database.current().bindings[name] = binding
+    return name
+
+
+def unreachable(run_ids: Collection[int]) -> set[int]:
+    """Those of these unfinished runs whose agents need the server of a program that does not take part here.
+
+    They wait for a process that offers it; driven here, their calls could only fail.
+    """
+    known = entries()
+    needs = Run.objects.live().filter(pk__in=run_ids).values_list("pk", "agent__servers__entry")
+    return {run_id for run_id, entry in needs if entry and _PROGRAM in entry and entry not in known}
 
 
 def _from_entry(name: str, variables: Mapping[str, Any]) -> StdioBinding:
+    own = database.current().bindings.get(name)
+    if own is not None:
+        return own
     entry = settings.M3.stdio_servers.get(name)
     if entry is None:
         raise EntryUnavailableError(
@@ -86,9 +129,9 @@ def _from_entry(name: str, variables: Mapping[str, Any]) -> StdioBinding:
 
 
 def _resolve(entry: str, key: str, value: str) -> str:
-    if not value.startswith(_FROM_HOST):
+    if not value.startswith(FROM_HOST):
         return value
-    name = value.removeprefix(_FROM_HOST)
+    name = value.removeprefix(FROM_HOST)
     if name not in os.environ:
         raise EntryUnavailableError(
             f"The entry “{entry}” takes {key} from the host's variable {name}, which is not set. "

@@ -27,6 +27,7 @@ from runs.sqlite import BUSY_TIMEOUT_MS, connection_options
 
 if TYPE_CHECKING:
     from runs.engines.protocol import Engine
+    from runs.mcp_client import StdioBinding
 
 
 class Database:
@@ -39,6 +40,8 @@ class Database:
         self.path = path
         self.busy_timeout_ms = busy_timeout_ms
         self.engine: Engine | None = None
+        self.bindings: dict[str, StdioBinding] = {}
+        """Stdio entries that the program which opened this adds to the host's list; see `runs.binding.offer`."""
         self.writer = ThreadPoolExecutor(1, thread_name_prefix="m3-writer", initializer=self._bind)
         self.readers = ThreadPoolExecutor(4, thread_name_prefix="m3-reader", initializer=self._bind)
 
@@ -120,16 +123,17 @@ def prepare_file(path: str | os.PathLike[str]) -> None:
     folder = os.open(file.parent, os.O_RDONLY)
     try:
         with file_connection(file):
-            if _is_up_to_date():
+            if is_up_to_date():
                 return
             fcntl.flock(folder, fcntl.LOCK_EX)
-            if not _is_up_to_date():
+            if not is_up_to_date():
                 call_command("migrate", database=DEFAULT_DB_ALIAS, interactive=False, verbosity=0)
     finally:
         os.close(folder)
 
 
-def _is_up_to_date() -> bool:
+def is_up_to_date() -> bool:
+    """Whether the calling thread's database has every table that this version needs."""
     executor = MigrationExecutor(connections[DEFAULT_DB_ALIAS])
     return not executor.migration_plan(executor.loader.graph.leaf_nodes())
 

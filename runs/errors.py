@@ -62,9 +62,16 @@ class EgressRefused(M3Error):
 
 
 class SessionBusyError(M3Error):
-    """Another worker drives this run (A24)."""
+    """Another worker drives this run (A24), or a kit still works on a store that is to be closed."""
 
     code = "session_busy"
+    status = 409
+
+
+class SessionClosedError(M3Error):
+    """What was asked for is closed already: a kit, or the store behind it."""
+
+    code = "session_closed"
     status = 409
 
 

@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Protocol
 
+from django.conf import settings
+from django.utils.module_loading import import_string
+
 from runs.models import Run, ToolCall, Turn
 
 
@@ -38,3 +41,9 @@ class Gate(Protocol):
 
     def recheck(self, run: Run, turn: Turn, call: ToolCall) -> Verdict:
         """The same decision, changing nothing: what would be said now about a call that was allowed earlier."""
+
+
+def configured() -> Gate:
+    """The gate that the setting `M3_GATE` names, for whoever starts a worker and may not import it."""
+    gate: Gate = import_string(settings.M3_GATE)()
+    return gate

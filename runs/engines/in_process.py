@@ -14,12 +14,13 @@ import logging
 import os
 import uuid
 from pathlib import Path
-from typing import IO
+from typing import BinaryIO
 
 from django.conf import settings
 from django.db import transaction
 
-from runs import database, db, engines, lease, push
+from runs import binding, database, db, engines, lease, push
+from runs.engines import offers
 from runs.gate import Gate
 from runs.worker.advance import advance
 from runs.worker.deadlines import sweep
@@ -41,7 +42,7 @@ class InProcess:
         self.active: dict[int, tuple[asyncio.Task[None], asyncio.Event]] = {}
         self.waking: set[asyncio.Future[None]] = set()
         self.loop: asyncio.AbstractEventLoop | None = None
-        self._lock: IO[str] | None = None
+        self._lock: BinaryIO | None = None
 
     # --- Engine, called from any thread ----------------------------------------------------------------------
 
@@ -69,7 +70,7 @@ class InProcess:
                 if freed:
                     log.warning("took over %s runs that the last process left behind", freed)
             while True:
-                for run_id in await db.write(sweep):
+                for run_id in await db.write(_due):
                     self._kick(run_id)
                 await asyncio.sleep(settings.M3.sweep_seconds)
         finally:
@@ -78,12 +79,11 @@ class InProcess:
 
     def lock(self) -> None:
         """Own the database file; raises AlreadyRunningError if another process does. Nothing to own elsewhere."""
-        owned = database.current().file
-        if owned is None:
+        path = lock_file()
+        if path is None:
             return
-        path = Path(f"{owned}.lock")
         path.parent.mkdir(parents=True, exist_ok=True)
-        file = path.open("a")
+        file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b", buffering=0)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -92,6 +92,22 @@ class InProcess:
                 f"Another process already works on {path.with_suffix('').name}. Stop it first, or set M3_DATA_DIR."
             ) from error
         self._lock = file
+        self.announce()
+
+    def announce(self) -> None:
+        """Write what this process offers into the lock file, for those that submit without driving runs."""
+        if self._lock is None:
+            return
+        line = offers.to_json(offers.here()).encode() + b"\n"
+        # In one piece over the old line and never truncated first: a reader finds the one or the other.
+        os.pwrite(self._lock.fileno(), line, 0)
+        os.ftruncate(self._lock.fileno(), len(line))
+
+    def unlock(self) -> None:
+        """Leave the database file to the next process; only after `serve` has ended."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
 
     def _kick(self, run_id: int) -> None:
         """Start driving a run, or tell the task that drives it to look again."""
@@ -131,3 +147,25 @@ class InProcess:
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
+
+
+def lock_file() -> Path | None:
+    """The file whose lock says who drives the runs of the current database; None where leases alone do."""
+    owned = database.current().file
+    return Path(f"{owned}.lock") if owned is not None else None
+
+
+def offered() -> offers.Offers:
+    """What the process that holds the current database's lock wrote there."""
+    path = lock_file()
+    try:
+        return offers.from_json(path.read_text().partition("\n")[0]) if path is not None else offers.Offers()
+    except FileNotFoundError:
+        return offers.Offers()
+
+
+def _due() -> list[int]:
+    """What the sweep found, without runs whose servers only a program that is not here could start."""
+    found = sweep()
+    waiting = binding.unreachable(found) if found else set()
+    return [run_id for run_id in found if run_id not in waiting]
