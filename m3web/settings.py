@@ -147,6 +147,9 @@ if M3.https:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
     SECURE_HSTS_SECONDS = 60 * 60 * 24 * 30
 
+M3_GATE = "approvals.gate.PolicyGate"
+"""What a worker asks before every call; for those that start one without importing it (`runs.gate.configured`)."""
+
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_TZ = True

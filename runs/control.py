@@ -107,6 +107,25 @@ def cancel(run_id: int, *, decider: Decider) -> Run:
 
 
 @transaction.atomic
+def delete(run_id: int) -> None:
+    """Remove an ended run with its history, its pauses and the runs under it (C38).
+
+    Raises StateConflict while it or one under it is unfinished, NotFound.
+    """
+    run = _locked(run_id)
+    level = [run]
+    while level:
+        for each in level:
+            if each.status != TurnStatus.FINISHED:
+                raise StateConflict(
+                    f"Run {each.pk} has not ended. Cancel it first, or wait for its end.",
+                    details={"status": each.status},
+                )
+        level = list(Run.objects.filter(parent__in=level))
+    run.delete()
+
+
+@transaction.atomic
 def set_mode(run_id: int, mode: str, *, decider: Decider) -> Run:
     """Change how the run's further calls are decided; live children are never left laxer than their parent.
 

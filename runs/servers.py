@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.conf import settings
 from django.db import transaction
@@ -77,11 +77,19 @@ def update(actor: Actor, server_id: int, values: ServerValues) -> Server:
     server = _locked(actor, server_id)
     if values.name != server.name:
         _refuse_while_used(server, "renamed")
-    before: str | None = server.identity
-    _fill(server, values)
-    if server.identity != before:
-        server.negotiated, server.protocol_version, server.last_error = None, "", ""
-    server.save()
+    _change(server, values)
+    return server
+
+
+@transaction.atomic
+def put(account: Account, values: ServerValues) -> Server:
+    """Add the server of this name or give it these values, for a program on this machine: the host itself.
+
+    What an admin trusts stays trusted. Raises ModelValidationError and EgressRefused as `register` does.
+    """
+    server = Server.objects.select_for_update().filter(account=account, name=values.name).first()
+    server = server or Server(account=account, name=values.name)
+    _change(server, replace(values, trusted=values.trusted or server.trusted))
     return server
 
 
@@ -175,6 +183,15 @@ def uses(server: Server) -> int:
         run__account=server.account_id, bindings__has_key=server.name
     )
     return Run.objects.filter(turns__in=turns).distinct().count()
+
+
+def _change(server: Server, values: ServerValues) -> None:
+    """Fill and store; another address forgets the saved handshake."""
+    before: str | None = server.identity
+    _fill(server, values)
+    if server.identity != before:
+        server.negotiated, server.protocol_version, server.last_error = None, "", ""
+    server.save()
 
 
 def _refuse_while_used(server: Server, deed: str) -> None:
