@@ -136,6 +136,7 @@ class DjangoManagedInputStore:
     def renew(
         self, execution_id: str, round_id: str, *, owner_id: str, lease_token: str, lease_seconds: float
     ) -> ManagedInputRecord:
+        checks.check_texts(owner_id=owner_id, lease_token=lease_token)
         span = checks.lease_span(lease_seconds)
         with self._changing():
             round_, now = self._held(execution_id, round_id, owner_id, lease_token)
@@ -156,14 +157,13 @@ class DjangoManagedInputStore:
         checks.check_texts(
             execution_id=execution_id,
             round_id=round_id,
-            owner_id=owner_id,
-            lease_token=lease_token,
             response_idempotency_key=response_idempotency_key,
         )
         with self._changing():
             round_, record = rows.locked_round(execution_id, round_id)
             now = self._now()
             checks.check_not_failed(round_)
+            checks.check_texts(owner_id=owner_id, lease_token=lease_token)
             checks.check_owner(round_, owner_id, lease_token)
             if record.status is RoundStatus.PENDING:
                 checks.check_live(round_, now)
@@ -249,10 +249,9 @@ class DjangoManagedInputStore:
         self, execution_id: str, round_id: str, owner_id: str, lease_token: str
     ) -> tuple[Round, dt.datetime]:
         """The locked row of a round that the caller holds by a live lease, and the time; else raises."""
-        checks.check_texts(
-            execution_id=execution_id, round_id=round_id, owner_id=owner_id, lease_token=lease_token
-        )
+        checks.check_texts(execution_id=execution_id, round_id=round_id)
         round_, _ = rows.locked_round(execution_id, round_id)
+        checks.check_texts(owner_id=owner_id, lease_token=lease_token)
         now = self._now()
         checks.check_owner(round_, owner_id, lease_token)
         checks.check_live(round_, now)
