@@ -42,8 +42,8 @@ def _step_row(step: Facts, rounds: Sequence[Facts], notes: Sequence[Facts], chil
     is_call = step["call__phase"] is not None
     icon, sentence, tone = words.of_call(step) if is_call else words.of_step(step)
     text = step["text"] or (words.questions_of(step["questions"]) if step["kind"] == "ask" else "")
-    if step["call__phase"] == "sent" and step["progress"] is not None:
-        text = words.progress(step)
+    if step["call__phase"] == "sent" and (so_far := words.progress(step)):
+        text = so_far
     verdict = (step["call__verdict"] or {}) if is_call else {}
     ended = step["status"] in ("failed", "denied", "cancelled")
     return Row(

@@ -25,6 +25,8 @@ NOTES = {
     "tool_call.repeated",
     "tool_call.run_again",
     "tool_call.answers_reused",
+    "tool_call.task",
+    "tool_call.task_cancelled",
     "tool_call.unknown",
     "round.late_answer",
 }

@@ -42,9 +42,11 @@ def of_call(step: Facts) -> Words:
 
 def progress(step: Facts) -> str:
     """How far the server says that a call under way has come."""
+    message = step["progress_message"] or ""
+    if step["progress"] is None:
+        return str(message)
     total = f" of {step['progress_total']}" if step["progress_total"] is not None else ""
-    message = f": {step['progress_message']}" if step["progress_message"] else ""
-    return f"{step['progress']}{total}{message}"
+    return f"{step['progress']}{total}{f': {message}' if message else ''}"
 
 
 def why(verdict: Mapping[str, Any]) -> str:
@@ -136,6 +138,10 @@ def of_note(event: Facts) -> str:
             return "Called again on a person's word."
         case "tool_call.answers_reused":
             return "The server asked the same again and got the answers given before."
+        case "tool_call.task":
+            return "The server took it on as a task and works on it by itself; it is asked from time to time."
+        case "tool_call.task_cancelled":
+            return str(event["reason"])
         case "tool_call.unknown":
             return f"The outcome is unknown.{reason}"
     return f"{event['actor_name']} answered too late; nothing of it was used."

@@ -23,6 +23,7 @@ from runs.models import Round, Step
 from runs.round_states import RoundStatus
 from runs.worker import journal
 from runs.worker.calls import CallDriver, Held
+from runs.worker.following import Follower
 from runs.worker.view import View, load
 
 log = logging.getLogger(__name__)
@@ -86,20 +87,27 @@ class _Driver:
     async def _pass(self) -> bool | None:
         self.signal.clear()
         view = await db.read(load, self.lease)
+        if unheard_of := view.unheard_of():
+            await asyncio.gather(*[self._follower(step).forsake(step.call) for step in unheard_of])
+            return None
         if view.turn is None:
-            return await db.write(journal.park, self.lease, view.run.wake_seq, None)
+            self.sleeps_until = view.rests_until()
+            return await db.write(journal.park, self.lease, view.run.wake_seq, self.sleeps_until)
         self._hand_over_answers(view)
         if await self._settle(view):
             return None
         self._start_calls(view)
         if self.tasks:
-            await self._wait()
+            await self._wait(view.rests_until())
             return None
-        proposals = get_harness(view.turn.harness).next_steps(view.journal)
+        proposals = (
+            [] if view.waits_for_program() else get_harness(view.turn.harness).next_steps(view.journal)
+        )
         if proposals:
             await db.write(journal.apply, self.lease, view.turn, proposals)
             return None
-        self.sleeps_until = min((_until(step) for step in view.sleeping()), default=None)
+        rests = [_until(step) for step in view.sleeping()] + [view.rests_until()]
+        self.sleeps_until = min((at for at in rests if at is not None), default=None)
         return await db.write(journal.park, self.lease, view.run.wake_seq, self.sleeps_until)
 
     def _hand_over_answers(self, view: View) -> None:
@@ -127,11 +135,18 @@ class _Driver:
                     driver.drive(), name=f"run {self.lease.run_id} step {step.seq}"
                 )
 
-    async def _wait(self) -> None:
-        """Until a call ends or parks, or something about the run changed. A call's error ends the pass."""
+    def _follower(self, step: Step) -> Follower:
+        return Follower(self.lease, self.held.gate, self.held.legs, step.pk)
+
+    async def _wait(self, until: dt.datetime | None) -> None:
+        """Until a call ends or parks, something about the run changed, or a server's task wants a look. A call's
+        error ends the pass."""
         changed = asyncio.create_task(self.signal.wait())
+        left = max(0.0, (until - timezone.now()).total_seconds()) if until is not None else None
         try:
-            await asyncio.wait({changed, *self.tasks.values()}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(
+                {changed, *self.tasks.values()}, timeout=left, return_when=asyncio.FIRST_COMPLETED
+            )
         finally:
             changed.cancel()
         for step_id, task in list(self.tasks.items()):

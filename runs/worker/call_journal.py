@@ -138,7 +138,7 @@ def input_required(
         return
     call.raw_result = None
     call.save()
-    _ask_person(here, asked, request_state)
+    ask_person(here, asked, request_state)
 
 
 def urls_required(held: Lease, step_id: int, asked: Mapping[str, Mapping[str, Any]]) -> None:
@@ -152,10 +152,11 @@ def urls_required(held: Lease, step_id: int, asked: Mapping[str, Mapping[str, An
     here.call.phase = CallPhase.INPUT_REQUIRED.value
     here.call.wire = {**here.call.wire, "restart": URLS_REQUIRED}
     here.call.save(update_fields=["phase", "wire"])
-    _ask_person(here, asked, None)
+    ask_person(here, asked, None)
 
 
-def _ask_person(here: Place, asked: Mapping[str, Mapping[str, Any]], request_state: str | None) -> None:
+def ask_person(here: Place, asked: Mapping[str, Mapping[str, Any]], request_state: str | None) -> None:
+    """Open the round, or end the turn: nobody may be asked, or the server has asked too often (C42)."""
     if not asking.may_ask(here.run, here.turn):
         return
     try:

@@ -15,7 +15,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from runs import db, local_tools
-from runs.binding import binding_of
+from runs.binding import binding_of, identity_of
 from runs.errors import M3Error, NotFound
 from runs.gate import Gate
 from runs.lease import Lease
@@ -32,6 +32,7 @@ from runs.mcp_client import (
     Outcome,
     Refusal,
     StateRefused,
+    TaskStarted,
     ToolDefinition,
     UrlRequest,
     UrlsRequired,
@@ -42,7 +43,8 @@ from runs.mcp_client import (
 from runs.mcp_client.results import outcome_from_result
 from runs.models import Round, Server, Step, Tool, ToolCall
 from runs.round_states import RoundStatus
-from runs.worker import asking, call_journal, gating, leg_rows, recovery, replay
+from runs.worker import asking, call_journal, gating, leg_rows, recovery, replay, task_facts, task_rows
+from runs.worker.following import Follower
 from runs.worker.moves import Move, next_move
 from runs.worker.requests_in import answer_of, stored_requests
 
@@ -100,6 +102,9 @@ class CallDriver:
                     await self._leg(step.call, just_decided=before is Move.GATE)
                 case Move.RECOVER:
                     await self._recover(step.call)
+                case Move.FOLLOW:
+                    if not await self._follow(step):
+                        return
                 case Move.APPLY_APPROVAL if round_:
                     await db.write(gating.apply_approval, self.lease, self.step_id, round_.pk)
                 case Move.APPLY_ANSWERS if round_:
@@ -178,6 +183,15 @@ class CallDriver:
         outcome = await outcome_from_result(call.raw_result, operation, negotiated)
         await self._store(call, outcome)
 
+    async def _follow(self, step: Step) -> bool:
+        """Look at the task that the server works on; False if it is too early for that."""
+        task, wanted_at = task_facts.followed(step.call), task_facts.wanted_at(step)
+        if task is None or (wanted_at is not None and wanted_at > timezone.now()):
+            return False
+        follower = Follower(self.lease, self.held.gate, self.held.legs, self.step_id)
+        await follower.look(step.call, task, await db.read(_operation, step.call))
+        return True
+
     async def _store(self, call: ToolCall, outcome: Outcome) -> None:
         where = (self.lease, self.step_id)
         if self._nobody_to_ask:
@@ -194,6 +208,8 @@ class CallDriver:
                     )  # a server that sheds load wants a moment
             case UrlsRequired(requests=asked):
                 await db.write(call_journal.urls_required, *where, stored_requests(asked))
+            case TaskStarted():
+                await db.write(task_rows.started, *where, outcome, _identity(call.server))
             case StateRefused(message=message):
                 await db.write(call_journal.state_refused, *where, message)
             case Failed(message=message, outcome_unknown=unknown):
@@ -297,6 +313,14 @@ def _definition(call: ToolCall) -> ToolDefinition | None:
         annotations=tool.annotations,
         digest=tool.digest,
     )
+
+
+def _identity(server: Server | None) -> str:
+    """What the server is; as it was registered if its entry is gone by now."""
+    try:
+        return identity_of(server) if server is not None else ""
+    except M3Error:
+        return server.identity if server is not None else ""
 
 
 def _recently_listed(server: Server) -> bool:

@@ -54,6 +54,11 @@ def store_progress(lease: Lease, step_id: int, note: Mapping[str, Any]) -> None:
     here = call_journal.at(lease, step_id)
     here.call.wire = {**here.call.wire, "progress": dict(note)}
     here.call.save(update_fields=["wire"])
+    show_progress(here)
+
+
+def show_progress(here: call_journal.Place) -> None:
+    """Progress is no event; whoever has the run's page open hears of it all the same."""
     push.after_commit(
         (push.run_group(here.run.pk),),
         {"type": "run", "run_id": here.run.pk, "status": here.run.status, "seq": here.run.event_seq},

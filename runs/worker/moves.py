@@ -8,6 +8,7 @@ from enum import Enum, auto
 from runs.models import Round, ToolCall
 from runs.round_states import RoundKind, RoundStatus
 from runs.run_states import CallPhase
+from runs.worker import task_facts
 
 
 class Move(Enum):
@@ -17,6 +18,7 @@ class Move(Enum):
     APPLY_OUTCOME = auto()
     SEND = auto()
     RECOVER = auto()
+    FOLLOW = auto()
     PARKED = auto()
 
 
@@ -31,10 +33,12 @@ def next_move(call: ToolCall, rounds: Sequence[Round]) -> tuple[Move, Round | No
     """The one move that these rows permit, with the round it is about.
 
     `rounds` are the step's rounds that are not over. A call that is `sent` has, as seen by a driver that is not
-    itself in the middle of it, lost the worker that sent it.
+    itself in the middle of it, lost the worker that sent it; one whose server answered with a task is asked about.
     """
     if any(round_.status == RoundStatus.PENDING and not round_.held for round_ in rounds):
         return Move.PARKED, None
+    if task_facts.followed(call) is not None:
+        return Move.FOLLOW, None
     if call.phase == CallPhase.SENT:
         return Move.RECOVER, None
     if call.allowed:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from django.utils import timezone
 
 from runs import turns
 from runs.errors import LeaseLost
@@ -11,6 +14,7 @@ from runs.lease import Lease
 from runs.models import Round, Run, Step, Turn
 from runs.round_states import RoundStatus
 from runs.steps import MCP_KINDS, Entry, Journal, StepKind, TurnJournal
+from runs.worker import task_facts
 
 ANSWERED = frozenset({RoundStatus.RESPONSE_VALIDATED.value, RoundStatus.DELIVERY_STARTED.value})
 
@@ -24,9 +28,23 @@ class View:
     steps: Sequence[Step]
     rounds: Sequence[Round]
     journal: Journal
+    forsaken: Sequence[Step]
+    """Steps of any turn that have ended before the task that their server works on."""
 
     def open_calls(self) -> list[Step]:
-        """Operations that could be driven now: open, and not waiting for a person."""
+        """Operations that could be driven now: open, and waiting neither for a person nor for a server's task."""
+        return [step for step in self._ours_to_move() if _due(step)]
+
+    def rests_until(self) -> dt.datetime | None:
+        """When the next look at a server's task is due; None if none is being waited for."""
+        wanted = (task_facts.wanted_at(step) for step in [*self._ours_to_move(), *self.forsaken])
+        return min((at for at in wanted if at is not None), default=None)
+
+    def unheard_of(self) -> list[Step]:
+        """Forsaken tasks whose servers are to be told now."""
+        return [step for step in self.forsaken if _due(step)]
+
+    def _ours_to_move(self) -> list[Step]:
         waiting = {r.step_id for r in self.rounds if r.status == RoundStatus.PENDING and not r.held}
         return [
             step
@@ -42,8 +60,17 @@ class View:
             if round_.status in ANSWERED and round_.kind in ("question", "plan")
         ]
 
+    def waits_for_program(self) -> bool:
+        """Whether a program opened a round on this turn through the store and has not done with it."""
+        return any(round_.step_id is None for round_ in self.rounds)
+
     def sleeping(self) -> list[Step]:
         return [step for step in self.steps if step.result is None and step.kind == StepKind.SLEEP]
+
+
+def _due(step: Step) -> bool:
+    at = task_facts.wanted_at(step)
+    return at is None or at <= timezone.now()
 
 
 def load(lease: Lease) -> View:
@@ -67,6 +94,7 @@ def load(lease: Lease) -> View:
         steps=[step for step in steps if turn and step.turn_id == turn.pk],
         rounds=rounds,
         journal=_journal(run, all_turns, steps, turn),
+        forsaken=[step for step in steps if task_facts.forsaken(step) is not None],
     )
 
 
