@@ -13,6 +13,7 @@ from django.db.models import Q
 from approvals.facts import Effect, Scope
 from runs.models import Account, EndUser, Run, Server
 from runs.models.base import one_of, word_field
+from runs.models.exact import ExactJSON
 
 
 class Source(StrEnum):
@@ -52,13 +53,13 @@ class Policy(models.Model):
     run = models.ForeignKey(Run, null=True, blank=True, on_delete=models.CASCADE, related_name="remembered")
     target_server = models.CharField(max_length=60)
     target_tool = models.CharField(max_length=200, blank=True)
-    condition = models.JSONField(null=True, blank=True)
+    condition = ExactJSON(null=True, blank=True)
     condition_digest = models.CharField(max_length=80, blank=True)
     server = models.ForeignKey(
         Server, null=True, blank=True, on_delete=models.SET_NULL, related_name="policies"
     )
     pinned_identity = models.CharField(max_length=80, blank=True)
-    pinned_tools = models.JSONField(default=dict, blank=True)
+    pinned_tools = ExactJSON(default=dict, blank=True)
     """{tool name: definition digest} as they were when the rule was made; a changed one suspends it (R28)."""
     source = word_field(Source)
     note = models.CharField(max_length=500, blank=True)

@@ -17,9 +17,14 @@ from urllib.parse import urlsplit
 
 import environ
 
+from m3web import stores
+
 T = TypeVar("T")
 
 NOTHING: dict[str, Any] = {}
+LEAST_CONNECTIONS = 6
+"""Connections to PostgreSQL of one process: a writer and four readers for the worker, and one for the pages."""
+
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]", "::1")
 
 
@@ -39,10 +44,13 @@ class Config:
     debug: bool
     demo: bool
     secret_key: str
+    encryption_salt: str
     allowed_hosts: list[str]
     trusted_origins: list[str]
     https: bool
     database: dict[str, Any]
+    database_connections: int
+    redis_url: str
     stdio_servers: dict[str, dict[str, Any]]
     allow_private_urls: bool
     lease_seconds: float
@@ -140,6 +148,12 @@ def _folder(raw: str) -> Path:
     return folder
 
 
+def _secret(raw: str) -> str:
+    if len(raw) < 32:
+        raise ValueError("shorter than 32 characters")
+    return raw
+
+
 def _log_level(raw: str) -> str:
     if raw.upper() not in {"DEBUG", "INFO", "WARNING", "ERROR"}:
         raise ValueError("not a log level")
@@ -187,8 +201,11 @@ def _entry_mistake(name: str, entry: Any) -> str | None:
 
 
 def _database(raw: str) -> dict[str, Any]:
-    if urlsplit(raw).scheme not in {"sqlite", "postgres", "postgresql"}:
+    scheme = urlsplit(raw).scheme
+    if scheme not in {"sqlite", "postgres", "postgresql"}:
         raise ValueError("not a sqlite:// or postgres:// URL")
+    if scheme != "sqlite" and stores.missing_for_postgres():
+        raise ValueError(f"the packages for PostgreSQL are not installed; {stores.EXTRA} has them")
     try:
         database = dict(environ.Env.db_url_config(raw))
     except ValueError:
@@ -196,6 +213,26 @@ def _database(raw: str) -> dict[str, Any]:
     if database["NAME"] in {"", ":memory:"}:
         raise ValueError("it names no database; one in memory would be another one in every thread")
     return database
+
+
+def _redis(raw: str) -> str:
+    try:
+        parts = urlsplit(raw)
+        usable = parts.scheme in {"redis", "rediss"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        raise ValueError("no URL can be read from it") from None  # the original may quote the password
+    if not usable:
+        raise ValueError("not a redis:// or rediss:// URL")
+    if stores.missing_for_redis():
+        raise ValueError(f"the package for Redis is not installed; {stores.EXTRA} has it")
+    return raw
+
+
+def _connections(raw: str) -> int:
+    value = _whole(raw)
+    if value < LEAST_CONNECTIONS:
+        raise ValueError(f"the worker alone keeps {LEAST_CONNECTIONS - 1}")
+    return value
 
 
 def secret_file(path: Path, make: Callable[[], str]) -> str:
@@ -257,17 +294,14 @@ def load(base_dir: Path, source: Mapping[str, str] | None = None) -> Config:
     )
     if demo:
         stdio_servers = demo_servers(base_dir, data_dir) | stdio_servers
-    secret = read.source.get("M3_SECRET_KEY", "").strip()
-    if secret and len(secret) < 32:
-        read.problems.append(
-            Problem("M3_SECRET_KEY", "M3_SECRET_KEY is shorter than 32 characters. Use a longer one.")
-        )
-        secret = ""
+    secret = read.get("M3_SECRET_KEY", "", _secret, "at least 32 characters", secret=True)
+    salt = read.get("M3_ENCRYPTION_SALT", "", _secret, "at least 32 characters", secret=True)
     return Config(
         data_dir=data_dir,
         debug=read.get("M3_DEBUG", False, _boolean, "true or false"),
         demo=demo,
         secret_key=secret or secret_file(data_dir / "secret_key", lambda: secrets.token_urlsafe(48)),
+        encryption_salt=salt or secret_file(data_dir / "encryption_salt", new_salt),
         allowed_hosts=read.get(
             "M3_ALLOWED_HOSTS", list(LOOPBACK_HOSTS), _hosts, "host names with commas between"
         ),
@@ -276,6 +310,10 @@ def load(base_dir: Path, source: Mapping[str, str] | None = None) -> Config:
         ),
         https=read.get("M3_HTTPS", False, _boolean, "true or false"),
         database=database,
+        database_connections=read.get(
+            "M3_DATABASE_CONNECTIONS", 20, _connections, f"a whole number from {LEAST_CONNECTIONS}"
+        ),
+        redis_url=read.get("REDIS_URL", "", _redis, "redis://host:6379/0", secret=True),
         stdio_servers=stdio_servers,
         allow_private_urls=read.get("M3_ALLOW_PRIVATE_URLS", demo, _boolean, "true or false"),
         lease_seconds=read.get("M3_LEASE_SECONDS", 30.0, _positive, "seconds"),

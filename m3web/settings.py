@@ -7,14 +7,13 @@ from typing import Any
 
 from csp.constants import NONE, SELF
 
-from m3web import config
-from runs.sqlite import connection_options
+from m3web import config, stores
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 M3 = config.load(BASE_DIR)
 
 SECRET_KEY = M3.secret_key
-SALT_KEY = [config.secret_file(M3.data_dir / "encryption_salt", config.new_salt)]
+SALT_KEY = [M3.encryption_salt]
 DEBUG = M3.debug
 ALLOWED_HOSTS = M3.allowed_hosts
 CSRF_TRUSTED_ORIGINS = M3.trusted_origins
@@ -74,13 +73,16 @@ TEMPLATES: list[dict[str, Any]] = [
     }
 ]
 
-DATABASES: dict[str, dict[str, Any]] = {"default": dict(M3.database)}
+DATABASES: dict[str, dict[str, Any]] = {
+    "default": stores.database(
+        M3.database, connections=M3.database_connections, abandoned_after=M3.lease_seconds
+    )
+}
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
-    DATABASES["default"]["OPTIONS"] = connection_options()
     DATABASES["default"]["TEST"] = {"NAME": str(M3.data_dir / "test.sqlite3")}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
+CHANNEL_LAYERS = stores.channel_layers(M3.redis_url, M3.secret_key)
 
 AUTH_USER_MODEL = "runs.User"
 AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]

@@ -9,6 +9,7 @@ from django.contrib.auth.models import AbstractUser
 from django.db import models
 
 from runs.models.base import one_of, time_limit, word_field
+from runs.models.exact import ExactJSON
 
 
 class Role(StrEnum):
@@ -59,7 +60,7 @@ class EndUser(models.Model):
     name = models.CharField(max_length=200, blank=True)
     email = models.EmailField(blank=True)
     company = models.CharField(max_length=200, blank=True)
-    metadata = models.JSONField(default=dict, blank=True)
+    metadata = ExactJSON(default=dict, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
 

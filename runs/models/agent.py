@@ -8,6 +8,7 @@ from django.db import models
 
 from runs.models.account import Account, EndUser
 from runs.models.base import one_of, optional_word_field, time_limit, word_field
+from runs.models.exact import ExactJSON, ExactText
 from runs.models.server import Server
 from runs.run_states import PermissionMode
 
@@ -17,9 +18,9 @@ class Agent(models.Model):
 
     account = models.ForeignKey(Account, on_delete=models.CASCADE, related_name="agents")
     name = models.CharField(max_length=120)
-    instructions = models.TextField(blank=True)
+    instructions = ExactText(blank=True)
     harness = models.CharField(max_length=32, default="playbook")
-    definition = models.JSONField(default=dict, blank=True)
+    definition = ExactJSON(default=dict, blank=True)
     """What the harness reads; for `playbook` the JSON of design section 3."""
     servers = models.ManyToManyField(Server, blank=True, related_name="agents")
     default_mode = word_field(PermissionMode, default=PermissionMode.AUTONOMOUS)
@@ -46,7 +47,7 @@ class Task(models.Model):
     account = models.ForeignKey(Account, on_delete=models.CASCADE, related_name="tasks")
     agent = models.ForeignKey(Agent, on_delete=models.CASCADE, related_name="tasks")
     name = models.CharField(max_length=120, blank=True)
-    instructions = models.TextField()
+    instructions = ExactText()
     default_mode = optional_word_field(PermissionMode)
     end_user = models.ForeignKey(
         EndUser, null=True, blank=True, on_delete=models.SET_NULL, related_name="tasks"

@@ -8,6 +8,7 @@ from django.conf import settings
 from django.db import models
 
 from runs.models.account import Account
+from runs.models.exact import ExactJSON
 from runs.models.run import Run, Turn
 
 
@@ -19,7 +20,7 @@ class Event(models.Model):
     turn = models.ForeignKey(Turn, null=True, blank=True, on_delete=models.CASCADE, related_name="events")
     seq = models.PositiveIntegerField()
     type = models.CharField(max_length=60)
-    payload = models.JSONField(default=dict)
+    payload = ExactJSON(default=dict)
     actor = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="events"
     )

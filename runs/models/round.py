@@ -12,6 +12,7 @@ from django.db.models import F, Q
 
 from runs.models.account import Account
 from runs.models.base import one_of, optional_word_field, word_field
+from runs.models.exact import ExactJSON, ExactText
 from runs.models.run import Run, Step, Turn
 from runs.round_states import RoundKind, RoundOutcome, RoundStatus
 
@@ -62,14 +63,14 @@ class Round(models.Model):
     server_name = models.CharField(max_length=60, blank=True)
     operation_kind = models.CharField(max_length=10, blank=True)
     operation_name = models.CharField(max_length=2000, blank=True)
-    operation_parameters = models.JSONField(default=dict, blank=True)
-    request_state = models.TextField(null=True, blank=True)
-    requests = models.JSONField()
-    context = models.JSONField(default=dict, blank=True)
+    operation_parameters = ExactJSON(default=dict, blank=True)
+    request_state = ExactText(null=True, blank=True)
+    requests = ExactJSON()
+    context = ExactJSON(default=dict, blank=True)
     shown_digest = models.CharField(max_length=80, blank=True)
     """Digest of what a card must show in full (arguments, plan text); posted back with the decision (R12)."""
-    responses = models.JSONField(null=True, blank=True)
-    drafts = models.JSONField(default=dict, blank=True)
+    responses = ExactJSON(null=True, blank=True)
+    drafts = ExactJSON(default=dict, blank=True)
     status = word_field(RoundStatus, default=RoundStatus.PENDING)
     outcome = optional_word_field(RoundOutcome)
     held = models.BooleanField(default=False)
@@ -83,7 +84,7 @@ class Round(models.Model):
     response_idempotency_key = models.CharField(max_length=200, null=True, blank=True)
     delivery_idempotency_key = models.CharField(max_length=200, null=True, blank=True)
     harness_session_id = models.CharField(max_length=200, null=True, blank=True)
-    native_resume_token = models.TextField(null=True, blank=True)
+    native_resume_token = ExactText(null=True, blank=True)
     session_id = models.CharField(max_length=200, null=True, blank=True)
     harness_turn_id = models.CharField(max_length=200, null=True, blank=True)
     """What the harness of a program calls its turn (`turn_id` in M3); no turn of ours."""
@@ -94,10 +95,10 @@ class Round(models.Model):
     )
     decided_via = models.CharField(max_length=20, blank=True)
     """page, api, rule, mode or worker."""
-    note = models.TextField(blank=True)
+    note = ExactText(blank=True)
     """The person's words to the agent (deny feedback, revise text)."""
     failure_code = models.CharField(max_length=60, null=True, blank=True)
-    failure_message = models.TextField(null=True, blank=True)
+    failure_message = ExactText(null=True, blank=True)
 
     asked_at = models.DateTimeField(null=True, blank=True)
     """When the server asked, as the program that opened the round states it; null: when it was stored."""

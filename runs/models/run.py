@@ -17,6 +17,7 @@ from django.db.models import F, Q
 from runs.models.account import Account, EndUser
 from runs.models.agent import Agent, Task
 from runs.models.base import one_of, optional_word_field, word_field
+from runs.models.exact import ExactJSON, ExactText
 from runs.models.server import Server
 from runs.run_states import CallPhase, HumanInput, Outcome, PermissionMode, TurnStatus
 from runs.steps import StepKind
@@ -44,16 +45,16 @@ class Run(models.Model):
     account = models.ForeignKey(Account, on_delete=models.CASCADE, related_name="runs")
     agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="runs")
     task = models.ForeignKey(Task, null=True, blank=True, on_delete=models.SET_NULL, related_name="runs")
-    message = models.TextField()
+    message = ExactText()
     end_user = models.ForeignKey(
         EndUser, null=True, blank=True, on_delete=models.PROTECT, related_name="runs"
     )
     mode = word_field(PermissionMode, default=PermissionMode.AUTONOMOUS)
     human_input = word_field(HumanInput, default=HumanInput.FAIL)
-    tools = models.JSONField(null=True, blank=True)
+    tools = ExactJSON(null=True, blank=True)
     """Selection of the caller: list of "server" or "server:tool"; null means everything the agent has."""
     plan_approved = models.BooleanField(default=False)
-    metadata = models.JSONField(default=dict, blank=True)
+    metadata = ExactJSON(default=dict, blank=True)
     parent = models.ForeignKey(
         "self", null=True, blank=True, on_delete=models.CASCADE, related_name="children"
     )
@@ -73,8 +74,8 @@ class Run(models.Model):
     status = word_field(TurnStatus, default=TurnStatus.CREATED)
     """Of the oldest unfinished turn, else of the latest; kept by `runs.control.sync_status` alone."""
     outcome = optional_word_field(Outcome)
-    output = models.TextField(null=True, blank=True)
-    error = models.TextField(null=True, blank=True)
+    output = ExactText(null=True, blank=True)
+    error = ExactText(null=True, blank=True)
     error_code = models.CharField(max_length=60, null=True, blank=True)
 
     wake_seq = models.PositiveBigIntegerField(default=0)
@@ -120,18 +121,20 @@ class Turn(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="turns")
     index = models.PositiveIntegerField()
-    message = models.TextField()
+    message = ExactText()
     harness = models.CharField(max_length=32)
-    definition = models.JSONField(default=dict)
-    tools = models.JSONField(null=True, blank=True)
+    definition = ExactJSON(default=dict)
+    tools = ExactJSON(null=True, blank=True)
     tools_approve = models.BooleanField(default=False)
     """True only for M3 submissions: the selection approves what it names (C48)."""
-    bindings = models.JSONField(default=dict)
+    planned = ExactJSON(default=list)
+    """Answers that the submission gave in advance, as entries of `runs.planned`."""
+    bindings = ExactJSON(default=dict)
     """{server name: {"server_id", "identity", "tools": {tool name: digest}}} as frozen at the start."""
     status = word_field(TurnStatus, default=TurnStatus.CREATED)
     outcome = optional_word_field(Outcome)
-    output = models.TextField(null=True, blank=True)
-    error = models.TextField(null=True, blank=True)
+    output = ExactText(null=True, blank=True)
+    error = ExactText(null=True, blank=True)
     error_code = models.CharField(max_length=60, null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True, blank=True)
@@ -164,9 +167,9 @@ class Step(models.Model):
     path = models.CharField(max_length=200)
     bind = models.CharField(max_length=100, null=True, blank=True)
     required = models.BooleanField(default=False)
-    params = models.JSONField(default=dict)
+    params = ExactJSON(default=dict)
     """What was proposed, kind by kind: a text, questions, a plan, a target with its arguments."""
-    result = models.JSONField(null=True, blank=True)
+    result = ExactJSON(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     finished_at = models.DateTimeField(null=True, blank=True)
 
@@ -195,24 +198,24 @@ class ToolCall(models.Model):
     operation = models.CharField(max_length=10)
     """tool, prompt or resource."""
     name = models.CharField(max_length=2000)
-    asked = models.JSONField(default=dict)
+    asked = ExactJSON(default=dict)
     asked_digest = models.CharField(max_length=80)
-    edited = models.JSONField(null=True, blank=True)
-    executed = models.JSONField(null=True, blank=True)
+    edited = ExactJSON(null=True, blank=True)
+    executed = ExactJSON(null=True, blank=True)
     executed_digest = models.CharField(max_length=80, blank=True)
     definition_digest = models.CharField(max_length=80, blank=True)
     phase = word_field(CallPhase, default=CallPhase.PREPARED)
     allowed = models.BooleanField(default=False)
     """A permission to make the next attempt is held; consumed in the transaction that marks it sent."""
-    verdict = models.JSONField(default=dict)
+    verdict = ExactJSON(default=dict)
     """The gate's last word: effect, reason, rule."""
     attempts = models.PositiveIntegerField(default=0)
     leg = models.PositiveIntegerField(default=0)
     restarts = models.PositiveIntegerField(default=0)
-    wire = models.JSONField(default=dict)
+    wire = ExactJSON(default=dict)
     """Protocol state between legs: request_state, JSON-RPC ids, saved session facts."""
     fence = models.PositiveBigIntegerField(default=0)
-    raw_result = models.JSONField(null=True, blank=True)
+    raw_result = ExactJSON(null=True, blank=True)
     sent_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:

@@ -11,6 +11,7 @@ from encrypted_fields.fields import EncryptedJSONField
 
 from runs.models.account import Account
 from runs.models.base import one_of, optional_word_field, word_field
+from runs.models.exact import ExactJSON, ExactText
 from runs.risk import Risk
 
 server_name = RegexValidator(
@@ -36,21 +37,21 @@ class Server(models.Model):
     transport = word_field(Transport)
     entry = models.CharField(max_length=60, blank=True)
     command = models.CharField(max_length=500, blank=True)
-    args = models.JSONField(default=list, blank=True)
+    args = ExactJSON(default=list, blank=True)
     url = models.URLField(max_length=2000, blank=True)
     headers = EncryptedJSONField(default=dict, blank=True)
     variables = EncryptedJSONField(default=dict, blank=True)
     """Values for the variables that the allow-list entry lets an admin fill in."""
     trusted = models.BooleanField(default=False)
     """An admin vouches for this server: its tool annotations count."""
-    negotiated = models.JSONField(null=True, blank=True)
+    negotiated = ExactJSON(null=True, blank=True)
     identity = models.CharField(max_length=80, blank=True)
     server_title = models.CharField(max_length=200, blank=True)
     protocol_version = models.CharField(max_length=20, blank=True)
-    instructions = models.TextField(blank=True)
+    instructions = ExactText(blank=True)
     listed_at = models.DateTimeField(null=True, blank=True)
-    last_error = models.TextField(blank=True)
-    problems = models.JSONField(default=list, blank=True)
+    last_error = ExactText(blank=True)
+    problems = ExactJSON(default=list, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
@@ -86,10 +87,10 @@ class Tool(models.Model):
     server = models.ForeignKey(Server, on_delete=models.CASCADE, related_name="tools")
     name = models.CharField(max_length=200)
     title = models.CharField(max_length=200, blank=True)
-    description = models.TextField(blank=True)
-    input_schema = models.JSONField(default=dict)
-    output_schema = models.JSONField(null=True, blank=True)
-    annotations = models.JSONField(default=dict, blank=True)
+    description = ExactText(blank=True)
+    input_schema = ExactJSON(default=dict)
+    output_schema = ExactJSON(null=True, blank=True)
+    annotations = ExactJSON(default=dict, blank=True)
     digest = models.CharField(max_length=80)
     risk = optional_word_field(Risk)
     """The admin's word; null means: judge by annotations if the server is trusted, else write."""

@@ -1,0 +1,78 @@
+"""The two servers that an installation may use instead of what is built in: PostgreSQL and Redis.
+
+Read by the settings, so Django is not there yet.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from importlib.util import find_spec
+from typing import Any
+
+from runs.sqlite import connection_options
+
+EXTRA = "requirements/scale.txt"
+"""What has to be installed for either; in the words of the checks."""
+
+ANSWERS_WITHIN = 5
+"""Seconds in which a server must accept a connection."""
+
+SILENCE = 30
+"""Seconds after which a connection whose other end no longer answers counts as broken."""
+
+MEMORY_LAYER = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
+
+
+def missing_for_postgres() -> bool:
+    """Whether a package is missing without which Django cannot even load its PostgreSQL part."""
+    return not (find_spec("psycopg") and find_spec("psycopg_pool"))
+
+
+def missing_for_redis() -> bool:
+    """Whether the channel layer for Redis is not installed."""
+    return not (find_spec("channels_redis") and find_spec("redis"))
+
+
+def database(parsed: dict[str, Any], *, connections: int, abandoned_after: float) -> dict[str, Any]:
+    """Django's settings for the database of a parsed `DATABASE_URL`, whose own options win.
+
+    `connections` is how many one process opens at most. `abandoned_after` is after how many seconds PostgreSQL
+    ends a transaction in which nothing happens: a worker that hangs in one would otherwise keep its rows locked
+    for ever, past its lease.
+    """
+    if parsed["ENGINE"].endswith("sqlite3"):
+        return {**parsed, "OPTIONS": connection_options()}
+    options = {
+        "pool": {"min_size": 1, "max_size": connections, "timeout": 2 * ANSWERS_WITHIN},
+        "connect_timeout": ANSWERS_WITHIN,
+        "keepalives_idle": SILENCE // 3,
+        "keepalives_interval": SILENCE // 3,
+        "keepalives_count": 2,
+        "tcp_user_timeout": SILENCE * 1000,
+        "options": f"-c idle_in_transaction_session_timeout={int(abandoned_after * 1000)}",
+    }
+    return {
+        **parsed,
+        "OPTIONS": {**options, **parsed.get("OPTIONS", {})},
+        "CONN_MAX_AGE": 0,  # a request gives its connection back to the pool
+        "CONN_HEALTH_CHECKS": True,
+    }
+
+
+def channel_layers(redis_url: str, secret: str) -> dict[str, dict[str, Any]]:
+    """Django's settings for hints: through Redis if there is a URL, else inside this process.
+
+    Every process of an installation has the same `secret`, so its digest keeps the hints of two installations on
+    one Redis apart; Redis' own database numbers do not, because publishing knows none.
+    """
+    if not redis_url:
+        return MEMORY_LAYER
+    host = {
+        "address": redis_url,
+        "socket_connect_timeout": ANSWERS_WITHIN,
+        "socket_keepalive": True,
+        "health_check_interval": SILENCE // 3,
+    }
+    prefix = f"m3-{hashlib.sha256(secret.encode()).hexdigest()[:12]}"
+    layer = {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer"}
+    return {"default": {**layer, "CONFIG": {"hosts": [host], "prefix": prefix}}}
