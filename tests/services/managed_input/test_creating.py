@@ -91,10 +91,10 @@ def test_what_is_shown_of_a_pause_has_no_lease(store: DjangoManagedInputStore, e
         assert secret not in history
 
 
-def test_the_turn_works_asks_and_waits_in_this_order(
+def test_a_turn_that_asks_has_begun_its_work_and_waits(
     store: DjangoManagedInputStore, execution: str, run: Run, turn_now: TurnNow
 ) -> None:
-    """C39, and the order of events in the contract."""
+    """C39."""
     opened(store, execution)
 
     assert turn_now().status == "waiting_for_input"
