@@ -4,8 +4,10 @@ No ORM and no settings in here: a later layer decides who is asked, stores what 
 leg. `inspect` looks at a server, `perform` drives one leg of one operation on a session of its own.
 """
 
+from .attach import end_session, resume
 from .calls import perform
 from .inspection import InspectionFailed, inspect
+from .live import Keep, LiveSession, ResumedOutcome, SessionLost
 from .mapping import answer_to_wire
 from .tasks import TaskJournal, cancel_task, poll
 from .values import (
@@ -29,6 +31,7 @@ from .values import (
     Outcome,
     Progress,
     PromptDefinition,
+    PromptOrigin,
     Refusal,
     Request,
     ResourceDefinition,
@@ -61,16 +64,21 @@ __all__ = [
     "InspectionFailed",
     "Journal",
     "JournalEvent",
+    "Keep",
+    "LiveSession",
     "OnElicitationComplete",
     "OnSession",
     "Operation",
     "Outcome",
     "Progress",
     "PromptDefinition",
+    "PromptOrigin",
     "Refusal",
     "Request",
     "ResourceDefinition",
+    "ResumedOutcome",
     "SessionInfo",
+    "SessionLost",
     "StateRefused",
     "StdioBinding",
     "TaskJournal",
@@ -83,8 +91,10 @@ __all__ = [
     "Working",
     "answer_to_wire",
     "cancel_task",
+    "end_session",
     "identity",
     "inspect",
     "perform",
     "poll",
+    "resume",
 ]

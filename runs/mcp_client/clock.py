@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -68,8 +68,11 @@ class HumanClock:
                 continue
 
 
-async def run_until(work: Coroutine[Any, Any, T], clock: HumanClock) -> T:
-    """Run `work` in a task of its own until it is done or the clock has run out.
+async def run_until(
+    work: Coroutine[Any, Any, T], clock: HumanClock, before_cancel: Callable[[], None] | None = None
+) -> T:
+    """Run `work` in a task of its own until it is done or the clock has run out. `before_cancel` is called first
+    when the caller is cancelled.
 
     Its own task, because a dying transport cancels the code that uses it (python-sdk #3560): inside the same
     task that could not be told from the caller's cancellation. Both the deadline and the caller's
@@ -87,6 +90,8 @@ async def run_until(work: Coroutine[Any, Any, T], clock: HumanClock) -> T:
                 raise DeadlinePassedError
         return await task
     except asyncio.CancelledError:
+        if before_cancel is not None:
+            before_cancel()
         await _end(task)
         raise
     finally:

@@ -28,7 +28,7 @@ ELICIT_COMPLETE_METHOD = "notifications/elicitation/complete"
 CANCEL_NOTICE_SECONDS = 2.0
 """How long a cancellation notice may take to be written before we give up on being polite."""
 
-AnswerElicitation = Callable[[Mapping[str, Json]], Awaitable[dict[str, Any]]]
+AnswerElicitation = Callable[[RequestId, Mapping[str, Json]], Awaitable[dict[str, Any]]]
 NoticeCompletion = Callable[[str], Awaitable[None]]
 
 
@@ -50,6 +50,8 @@ class LegDispatcher(JSONRPCDispatcher[TransportContext]):
         self.operation_headers: Mapping[str, str] = {}
         self.operation_started = False
         self.operation_id: str | None = None
+        self.resumed_id: str | None = None
+        """The operation's id if another process has sent it: here its reply is only waited for."""
         self.last_result: dict[str, Any] | None = None
         self.journal: Journal | None = None
         self.before_operation: Callable[[str], Awaitable[None]] | None = None
@@ -82,10 +84,14 @@ class LegDispatcher(JSONRPCDispatcher[TransportContext]):
     async def _send_operation(
         self, request_id: str, method: str, params: Mapping[str, Any], options: CallOptions
     ) -> dict[str, Any]:
-        self.operation_id = request_id
-        await self._record("sent", request_id, method, params)
-        if self.before_operation is not None:
-            await self.before_operation(request_id)
+        if self.resumed_id is not None:
+            # The transport knows that this id is out and holds the request back; see `kept` and `resumed_http`.
+            request_id = options["request_id"] = self.operation_id = self.resumed_id
+        else:
+            self.operation_id = request_id
+            await self._record("sent", request_id, method, params)
+            if self.before_operation is not None:
+                await self.before_operation(request_id)
         self.operation_started = True
         try:
             raw = await super().send_raw_request(method, params, options)
@@ -135,7 +141,7 @@ class LegDispatcher(JSONRPCDispatcher[TransportContext]):
                 return await on_request(context, method, params)
             if self.answer_elicitation is None:
                 raise MCPError(code=METHOD_NOT_FOUND, message="Method not found", data=method)
-            return await self.answer_elicitation(params or {})
+            return await self.answer_elicitation(context.request_id or 0, params or {})
 
         async def notices(
             context: DispatchContext[TransportContext], method: str, params: Mapping[str, Any] | None

@@ -124,7 +124,7 @@ def _unreachable(cause: str, *, sent: bool) -> Failed:
 
 def _never_left(attempt: Attempt) -> bool:
     """Whether the POST that found no connection was the operation itself (and not an answer to a prompt)."""
-    if not isinstance(attempt.link, HttpLink) or attempt.dispatcher is None:
+    if attempt.resumed or not isinstance(attempt.link, HttpLink) or attempt.dispatcher is None:
         return False
     body = attempt.link.seen.never_left
     identifier = attempt.dispatcher.operation_id

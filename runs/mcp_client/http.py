@@ -12,7 +12,7 @@ import functools
 import ipaddress
 import socket
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -54,6 +54,8 @@ class Seen:
     session_id: str | None = None
     never_left: bytes = b""
     """Body of the latest POST for which no connection could be made."""
+    detached: bool = False
+    """Nothing goes out any more: the session is left to whoever attaches next, and its server notices nothing."""
 
 
 @dataclass
@@ -63,6 +65,14 @@ class HttpLink:
     read_stream: ReadStream[SessionMessage | Exception]
     write_stream: WriteStream[SessionMessage]
     seen: Seen
+
+    @property
+    def detached(self) -> bool:
+        return self.seen.detached
+
+    @detached.setter
+    def detached(self, detached: bool) -> None:
+        self.seen.detached = detached
 
 
 @asynccontextmanager
@@ -74,17 +84,23 @@ async def open_http(binding: HttpBinding, *, max_bytes: int) -> AsyncIterator[Ht
     while a person thinks.
     """
     seen = Seen()
-    transport = GuardedTransport(seen, allow_private=binding.allow_private, max_bytes=max_bytes)
     async with (
-        httpx2.AsyncClient(
-            transport=transport,
-            headers={**binding.headers, "accept-encoding": "identity"},
-            timeout=httpx2.Timeout(WRITE_SECONDS, connect=CONNECT_SECONDS, read=None),
-            trust_env=False,
-        ) as client,
+        guarded_client(binding, seen, max_bytes=max_bytes) as client,
         streamable_http_client(binding.url, http_client=client, max_sse_event_size=max_bytes) as streams,
     ):
         yield HttpLink(read_stream=streams[0], write_stream=streams[1], seen=seen)
+
+
+def guarded_client(
+    binding: HttpBinding, seen: Seen, *, max_bytes: int, headers: Mapping[str, str] | None = None
+) -> httpx2.AsyncClient:
+    """An HTTP client whose every request is guarded; `headers` come on top of the binding's."""
+    return httpx2.AsyncClient(
+        transport=GuardedTransport(seen, allow_private=binding.allow_private, max_bytes=max_bytes),
+        headers={**binding.headers, **(headers or {}), "accept-encoding": "identity"},
+        timeout=httpx2.Timeout(WRITE_SECONDS, connect=CONNECT_SECONDS, read=None),
+        trust_env=False,
+    )
 
 
 @functools.cache
@@ -107,6 +123,8 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
 
         Raises EgressRefused, or httpx2.ConnectError if the name does not resolve or nothing listens.
         """
+        if self._seen.detached:
+            return httpx2.Response(204, request=request)
         try:
             async with asyncio.timeout(NOTICE_SECONDS if request.method == "DELETE" else None):
                 response = await self._connect(request)

@@ -97,6 +97,15 @@ def request_from_wire(key: str, params: Mapping[str, Json]) -> Request:
     )
 
 
+def request_to_wire(request: Request) -> dict[str, Any]:
+    """The params of `elicitation/create` of which `request_from_wire` made this request."""
+    meta = {"_meta": dict(request.meta)} if request.meta else {}
+    if isinstance(request, FormRequest):
+        return {"mode": "form", "message": request.message, "requestedSchema": dict(request.schema), **meta}
+    identifier = {} if request.elicitation_id is None else {"elicitationId": request.elicitation_id}
+    return {"mode": "url", "message": request.message, "url": request.url, **identifier, **meta}
+
+
 def requests_from_wire(raw: Mapping[str, Json]) -> dict[str, Request]:
     """The keyed requests of an `input_required` result. Raises UnacceptableError."""
     wire = raw.get("inputRequests")

@@ -169,7 +169,11 @@ def _open(
     binding: Binding, max_bytes: int, keep: Keep | None
 ) -> AbstractAsyncContextManager[StdioLink | HttpLink]:
     if isinstance(binding, StdioBinding):
-        return open_kept(binding, keep, max_bytes=max_bytes) if keep else open_stdio(binding, max_bytes=max_bytes)
+        return (
+            open_kept(binding, keep, max_bytes=max_bytes)
+            if keep
+            else open_stdio(binding, max_bytes=max_bytes)
+        )
     return open_http(binding, max_bytes=max_bytes)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import shutil
 import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -21,33 +20,34 @@ from anyio.abc import ObjectReceiveStream, ObjectSendStream
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
+from runs.keeper import child
+
 from .values import StdioBinding
-
-EXIT_GRACE_SECONDS = 2.0
-"""How long a child may take to end after its stdin closed, and again after SIGTERM (spec, lifecycle)."""
-
-STDERR_KEPT_BYTES = 4096
-
-_DEATH_SIGNAL_PREFIX = ("setpriv", "--pdeathsig", "KILL", "--")
 
 
 @dataclass
 class StdioLink:
     """The two message streams of a running child, and what is known of how it fares."""
 
-    process: asyncio.subprocess.Process
+    pid: int
     read_stream: ObjectReceiveStream[SessionMessage | Exception]
     write_stream: ObjectSendStream[SessionMessage]
     too_large: bool = False
     noise: int = 0
     """Lines on stdout that were no JSON-RPC message."""
-    _stderr: bytearray = field(default_factory=bytearray)
+    stderr: bytearray = field(default_factory=bytearray)
 
     def last_words(self) -> str:
         """The end of what the child wrote to stderr, as one short line; "" if nothing."""
-        text = self._stderr.decode("utf-8", "replace").strip()
-        last = text.splitlines()[-1].strip() if text else ""
-        return "".join(c for c in last if c.isprintable())[-300:]
+        return child.last_line(self.stderr)
+
+    def understand(self, line: bytes) -> SessionMessage | None:
+        """The message on one line of the child's stdout; None, and counted, if it is none."""
+        try:
+            return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+        except ValueError:
+            self.noise += bool(line.strip())
+            return None
 
 
 @asynccontextmanager
@@ -59,81 +59,48 @@ async def open_stdio(binding: StdioBinding, *, max_bytes: int) -> AsyncIterator[
 
     Raises OSError if the child cannot be started.
     """
-    process = await _spawn(binding, limit=max_bytes)
+    env = environment(binding)
+    line = await child.command_line(binding.command, binding.args, path=env["PATH"], cwd=binding.cwd)
+    process = await child.start(line, env=env, cwd=binding.cwd, limit=max_bytes)
     incoming, read_stream = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     write_stream, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
-    link = StdioLink(process=process, read_stream=read_stream, write_stream=write_stream)
+    link = StdioLink(pid=process.pid, read_stream=read_stream, write_stream=write_stream)
     try:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_read_messages, link, incoming)
+            tasks.start_soon(_read_messages, process, link, incoming)
             tasks.start_soon(_write_messages, process, outgoing, incoming.close)
-            tasks.start_soon(_keep_stderr, link)
+            tasks.start_soon(child.keep_stderr, process, link.stderr)
             try:
                 yield link
             finally:
                 with anyio.CancelScope(shield=True):
                     read_stream.close()
                     write_stream.close()
-                    await _stop(process)
+                    await child.stop(process)
                 tasks.cancel_scope.cancel()
     finally:
         # Also reached when a second cancellation cut the orderly stop short.
-        _signal_group(process, signal.SIGKILL)
+        child.signal_group(process, signal.SIGKILL)
 
 
-async def _spawn(binding: StdioBinding, *, limit: int) -> asyncio.subprocess.Process:
-    env = dict(binding.env)
-    env.setdefault("PATH", os.environ.get("PATH", os.defpath))
-    prefix = _DEATH_SIGNAL_PREFIX if await _has_death_signal() else ()
-    return await asyncio.create_subprocess_exec(
-        *prefix,
-        _program(binding, env["PATH"]),
-        *binding.args,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env=env,
-        cwd=binding.cwd,
-        limit=limit,
-        start_new_session=True,
-    )
+def environment(binding: StdioBinding) -> dict[str, str]:
+    """The child's whole environment: the binding's, and our `PATH` if it names none."""
+    return {"PATH": os.environ.get("PATH", os.defpath), **binding.env}
 
 
-def _program(binding: StdioBinding, path: str) -> str:
-    """The program's absolute path: a bare name on `path`, another one relative to the binding's directory."""
-    command = binding.command
-    if os.path.dirname(command) and binding.cwd is not None:
-        command = os.path.join(binding.cwd, command)
-    found = shutil.which(command, path=path)
-    if found is None:
-        raise FileNotFoundError(f"the command “{binding.command}” was not found")
-    return os.path.abspath(found)
+def encoded(item: SessionMessage) -> bytes:
+    """A message as one line."""
+    text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
+    return text.encode("utf-8", "surrogatepass") + b"\n"
 
 
-_death_signal_known: bool | None = None
-
-
-async def _has_death_signal() -> bool:
-    """Whether util-linux's setpriv is here and knows --pdeathsig (busybox's does not)."""
-    global _death_signal_known
-    if _death_signal_known is None:
-        try:
-            probe = await asyncio.create_subprocess_exec(
-                *_DEATH_SIGNAL_PREFIX,
-                "true",
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.DEVNULL,
-                stderr=asyncio.subprocess.DEVNULL,
-            )
-            _death_signal_known = await probe.wait() == 0
-        except OSError:
-            _death_signal_known = False
-    return _death_signal_known
-
-
-async def _read_messages(link: StdioLink, incoming: ObjectSendStream[SessionMessage | Exception]) -> None:
+async def _read_messages(
+    process: asyncio.subprocess.Process,
+    link: StdioLink,
+    incoming: ObjectSendStream[SessionMessage | Exception],
+) -> None:
     """Hand over one message per line until the child closes its stdout; skip lines that are no message."""
-    stdout = cast("asyncio.StreamReader", link.process.stdout)
+    stdout = cast("asyncio.StreamReader", process.stdout)
     async with incoming:
         while True:
             try:
@@ -143,13 +110,11 @@ async def _read_messages(link: StdioLink, incoming: ObjectSendStream[SessionMess
             except asyncio.LimitOverrunError:
                 link.too_large = True
                 break
-            try:
-                message = jsonrpc_message_adapter.validate_json(line, by_name=False)
-            except ValueError:
-                link.noise += bool(line.strip())
+            message = link.understand(line)
+            if message is None:
                 continue
             try:
-                await incoming.send(SessionMessage(message))
+                await incoming.send(message)
             except (anyio.ClosedResourceError, anyio.BrokenResourceError):
                 break  # the session is gone
     # A child that is still writing must be able to reach its end.
@@ -166,43 +131,8 @@ async def _write_messages(
     stdin = cast("asyncio.StreamWriter", process.stdin)
     try:
         async for item in outgoing:
-            text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
-            stdin.write(text.encode("utf-8", "surrogatepass") + b"\n")
+            stdin.write(encoded(item))
             await stdin.drain()
     except OSError:
         # The child no longer reads: end the session, else a request would wait for ever.
         close_incoming()
-
-
-async def _keep_stderr(link: StdioLink) -> None:
-    stderr = cast("asyncio.StreamReader", link.process.stderr)
-    while chunk := await stderr.read(4096):
-        link._stderr += chunk
-        del link._stderr[:-STDERR_KEPT_BYTES]
-
-
-async def _stop(process: asyncio.subprocess.Process) -> None:
-    """Close stdin and wait; then SIGTERM, then SIGKILL the whole group."""
-    if process.stdin is not None:
-        process.stdin.close()
-    if await _exits(process):
-        return
-    _signal_group(process, signal.SIGTERM)
-    if await _exits(process):
-        return
-    _signal_group(process, signal.SIGKILL)
-    await _exits(process)
-
-
-async def _exits(process: asyncio.subprocess.Process) -> bool:
-    # Polled: Process.wait() also waits for the pipes, which a grandchild may hold open.
-    with anyio.move_on_after(EXIT_GRACE_SECONDS):
-        while process.returncode is None:
-            await anyio.sleep(0.01)
-    return process.returncode is not None
-
-
-def _signal_group(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
-    if process.returncode is None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, number)

@@ -10,6 +10,7 @@ from runs.mcp_client import (
     Answer,
     Binding,
     Completed,
+    Keep,
     Operation,
     Outcome,
     Refusal,
@@ -42,27 +43,29 @@ class Recorder:
         timeout: float = PATIENCE,
         max_bytes: int = 8_000_000,
         report_session: bool = False,
+        keep: Keep | None = None,
         **operation: Any,
     ) -> Outcome:
         return await perform(
             binding,
             Operation(kind=kind, name=name, arguments=arguments or {}, **operation),
             saved=saved,
-            elicit=self._elicit if self.answer else None,
-            journal=self._journal,
+            elicit=self.elicit if self.answer else None,
+            journal=self.note,
             progress=self._progress,
             timeout=timeout,
             on_elicitation_complete=self._complete,
-            on_session=self._session if report_session else None,
+            on_session=self._session if report_session or keep else None,
+            keep=keep,
             max_bytes=max_bytes,
         )
 
-    async def _elicit(self, request: Request) -> Answer | Refusal:
+    async def elicit(self, request: Request) -> Answer | Refusal:
         self.asked.append(request)
         assert self.answer is not None
         return await self.answer(request)
 
-    async def _journal(self, event: str, jsonrpc_id: str, method: str, payload: Any) -> None:
+    async def note(self, event: str, jsonrpc_id: str, method: str, payload: Any) -> None:
         self.journal.append((event, jsonrpc_id, method, payload))
 
     async def _progress(self, value: float, total: float | None, message: str | None) -> None:

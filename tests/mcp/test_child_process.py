@@ -47,7 +47,7 @@ async def test_the_child_is_gone_when_the_call_returns(recorder: Recorder) -> No
 async def test_a_child_that_ignores_the_end_of_its_input_and_sigterm_is_killed(
     tmp_path: Path, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("runs.mcp_client.stdio.EXIT_GRACE_SECONDS", 0.3)
+    monkeypatch.setattr("runs.keeper.child.EXIT_GRACE_SECONDS", 0.3)
     stubborn = tmp_path / "stubborn.py"
     stubborn.write_text(
         "import signal, sys, time\n"

@@ -37,12 +37,12 @@ def receive() -> dict[str, Any]:
     return message
 
 
-def elicit(params: Any) -> dict[str, Any]:
+def elicit(params: Any, ask_id: Any = "ask-1") -> dict[str, Any]:
     """Ask on the open session and wait for the answer."""
-    send(id="ask-1", method="elicitation/create", params=params)
+    send(id=ask_id, method="elicitation/create", params=params)
     while True:
         message = receive()
-        if message.get("id") == "ask-1":
+        if message.get("id") == ask_id:
             return message
 
 
@@ -116,6 +116,11 @@ def call(request_id: Any, name: str, arguments: dict[str, Any]) -> None:
         send(id=request_id, result={"resultType": "complete", "content": [], "structuredContent": arguments})
     elif name == "asks":
         send(id=request_id, result={"content": [], "structuredContent": elicit(arguments["params"])})
+    elif name == "asks_in_turn":
+        asked = range(1, arguments["times"] + 1)
+        replies = [elicit({"message": f"Question {n}", "requestedSchema": FORM}, n)["result"] for n in asked]
+        time.sleep(float(arguments.get("then", 0)))
+        send(id=request_id, result={"content": [], "structuredContent": {"replies": replies}})
     elif name == "asks_and_hangs":
         elicit(arguments["params"])
     elif name == "asks_often":
