@@ -18,6 +18,7 @@ from runs.round_states import RoundKind, RoundStatus
 from runs.rounds import Opening
 from runs.run_states import CallPhase, HumanInput, Outcome
 from runs.steps import ProposePlan
+from runs.worker import planning
 
 HUMAN_INPUT_REQUIRED = "human_input_required"
 NOBODY = "The run needs a person, and it was started with human input off. Start it with human input on."
@@ -27,8 +28,20 @@ def may_ask(run: Run, turn: Turn) -> bool:
     """Whether people may be asked; if not, the turn ends here with human_input_required (design section 2)."""
     if run.human_input == HumanInput.MANAGED:
         return True
-    turns.finish(run, turn, Outcome.FAILED, error=NOBODY, error_code=HUMAN_INPUT_REQUIRED)
+    end_unasked(run, turn, NOBODY)
     return False
+
+
+def end_unasked(run: Run, turn: Turn, reason: str) -> None:
+    """End the turn because nobody may be asked; `reason` is the sentence for whoever looks."""
+    turns.finish(run, turn, Outcome.FAILED, error=reason, error_code=HUMAN_INPUT_REQUIRED)
+
+
+def refusal(run: Run, turn: Turn, call: ToolCall, asked: Mapping[str, Mapping[str, Any]]) -> str | None:
+    """Why an elicitation finds no answer, in a sentence; None if people or answers given in advance have one."""
+    if run.human_input == HumanInput.MANAGED:
+        return None
+    return planning.refusal(turn, call, asked) if turn.planned else NOBODY
 
 
 def question(run: Run, turn: Turn, step: Step, asked: Sequence[Mapping[str, Any]]) -> None:
@@ -89,7 +102,10 @@ def elicitation(
     request_state: str | None = None,
     held_by: Lease | None = None,
 ) -> Round:
-    """A server asks. `held_by` is the lease of the worker whose live session waits for the answer."""
+    """A server asks. `held_by` is the lease of the worker whose live session waits for the answer.
+
+    Where nobody may be asked the answers given in advance are used; `refusal` must have said that they fit.
+    """
     opening = Opening(
         kind=RoundKind.ELICITATION,
         operation_id=f"call:{step.seq}",
@@ -99,7 +115,8 @@ def elicitation(
         request_state=request_state,
         held_by=held_by,
     )
-    return rounds.open_round(run, turn, step, opening, deadline=deadline(run))
+    round_ = rounds.open_round(run, turn, step, opening, deadline=deadline(run))
+    return round_ if run.human_input == HumanInput.MANAGED else planning.answer(turn, step.call, round_)
 
 
 def outcome(run: Run, turn: Turn, step: Step, call: ToolCall, reason: str) -> None:

@@ -157,7 +157,9 @@ def urls_required(held: Lease, step_id: int, asked: Mapping[str, Mapping[str, An
 
 def ask_person(here: Place, asked: Mapping[str, Mapping[str, Any]], request_state: str | None) -> None:
     """Open the round, or end the turn: nobody may be asked, or the server has asked too often (C42)."""
-    if not asking.may_ask(here.run, here.turn):
+    refusal = asking.refusal(here.run, here.turn, here.call, asked)
+    if refusal is not None:
+        asking.end_unasked(here.run, here.turn, refusal)
         return
     try:
         asking.elicitation(here.run, here.turn, here.step, asked, request_state=request_state)

@@ -43,7 +43,7 @@ from runs.mcp_client import (
 from runs.mcp_client.results import outcome_from_result
 from runs.models import Round, Server, Step, Tool, ToolCall
 from runs.round_states import RoundStatus
-from runs.worker import asking, call_journal, gating, leg_rows, recovery, replay, task_facts, task_rows
+from runs.worker import call_journal, gating, leg_rows, recovery, replay, task_facts, task_rows
 from runs.worker.following import Follower
 from runs.worker.moves import Move, next_move
 from runs.worker.requests_in import answer_of, stored_requests
@@ -75,7 +75,7 @@ class CallDriver:
     def __init__(self, held: Held, step_id: int) -> None:
         self.held, self.lease, self.step_id = held, held.lease, step_id
         self._one_prompt_at_a_time = asyncio.Lock()
-        self._nobody_to_ask = False
+        self._unanswerable = ""
         self._replayed = 0
         """Prompts of this attempt that were answered from an earlier one."""
         self._progress_at = 0.0
@@ -194,8 +194,8 @@ class CallDriver:
 
     async def _store(self, call: ToolCall, outcome: Outcome) -> None:
         where = (self.lease, self.step_id)
-        if self._nobody_to_ask:
-            await db.write(leg_rows.nobody, *where)
+        if self._unanswerable:
+            await db.write(leg_rows.nobody, *where, self._unanswerable)
             return
         match outcome:
             case Completed(raw=raw, is_error=is_error, problem=problem):
@@ -247,20 +247,24 @@ class CallDriver:
             if stored is not None:
                 self._replayed += 1
                 return answer_of(stored)
-            round_id = await db.write(leg_rows.open_held, self.lease, self.step_id, request)
-            if round_id is None:
-                self._nobody_to_ask = True
-                return Refusal(asking.NOBODY)
-            answered: asyncio.Future[Mapping[str, Any]] = asyncio.get_running_loop().create_future()
-            self.held.waiting[round_id] = answered
-            self.held.legs.release()
-            try:
-                responses = await answered
-            finally:
-                self.held.waiting.pop(round_id, None)
-                await self.held.legs.acquire()
-            await db.write(leg_rows.start_held_delivery, self.lease, round_id)
+            opened = await db.write(leg_rows.open_held, self.lease, self.step_id, request)
+            if isinstance(opened, str):
+                self._unanswerable = opened
+                return Refusal(opened)
+            responses = opened.responses or await self._answered(opened.pk)
+            await db.write(leg_rows.start_held_delivery, self.lease, opened.pk)
         return answer_of(next(iter(responses.values())))
+
+    async def _answered(self, round_id: str) -> Mapping[str, Any]:
+        """What a person says; meanwhile this call takes no slot of those that work."""
+        answered: asyncio.Future[Mapping[str, Any]] = asyncio.get_running_loop().create_future()
+        self.held.waiting[round_id] = answered
+        self.held.legs.release()
+        try:
+            return await answered
+        finally:
+            self.held.waiting.pop(round_id, None)
+            await self.held.legs.acquire()
 
 
 def _load(step_id: int) -> tuple[Step, list[Round]]:

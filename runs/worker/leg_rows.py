@@ -10,18 +10,19 @@ from runs.lease import Lease
 from runs.lease import fence as fence_lease
 from runs.mcp_client import FormRequest, Inspection, UrlRequest
 from runs.models import Round, Server
-from runs.run_states import HumanInput
 from runs.worker import asking, call_journal
 from runs.worker.requests_in import stored_request
 
 
-def open_held(lease: Lease, step_id: int, request: FormRequest | UrlRequest) -> str | None:
+def open_held(lease: Lease, step_id: int, request: FormRequest | UrlRequest) -> Round | str:
+    """The round that a live session waits on, answered already if by a plan; a sentence if nothing can answer."""
     here = call_journal.at(lease, step_id)
-    if here.run.human_input != HumanInput.MANAGED:
-        return None
     stored = {request.key: stored_request(request)}
+    refusal = asking.refusal(here.run, here.turn, here.call, stored)
+    if refusal is not None:
+        return refusal
     call_journal.resolve_rounds(here.step)
-    return asking.elicitation(here.run, here.turn, here.step, stored, held_by=lease).pk
+    return asking.elicitation(here.run, here.turn, here.step, stored, held_by=lease)
 
 
 def start_held_delivery(lease: Lease, round_id: str) -> None:
@@ -29,10 +30,10 @@ def start_held_delivery(lease: Lease, round_id: str) -> None:
     asking.start_delivery(Round.objects.select_related("run", "turn", "step").get(pk=round_id))
 
 
-def nobody(lease: Lease, step_id: int) -> None:
+def nobody(lease: Lease, step_id: int, reason: str) -> None:
     """The server was refused because nobody may be asked: the run fails clearly (A3)."""
     here = call_journal.at(lease, step_id)
-    asking.may_ask(here.run, here.turn)
+    asking.end_unasked(here.run, here.turn, reason)
 
 
 def store_look(lease: Lease, step_id: int, inspection: Inspection) -> None:
