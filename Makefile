@@ -54,7 +54,7 @@ lock: $(VENV)/.dev
 		--quiet pyproject.toml --extra scale --group dev -o requirements/dev.txt
 	@for peer in $(wildcard tests/peers/*.in); do \
 		$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
-			--quiet $$peer -o $${peer%.in}.txt || exit 1; done
+			--no-strip-extras --quiet $$peer -o $${peer%.in}.txt || exit 1; done
 
 # A virtual environment from locked, hashed packages. A bare Debian has python3 without venv; as root we add it.
 $(VENV)/bin/python:
