@@ -88,7 +88,7 @@ class _Driver:
         self.signal.clear()
         view = await db.read(load, self.lease)
         if unheard_of := view.unheard_of():
-            await asyncio.gather(*[self._follower(step).forsake(step.call) for step in unheard_of])
+            await asyncio.gather(*[self._follower(step).forsake() for step in unheard_of])
             return None
         if view.turn is None:
             self.sleeps_until = view.rests_until()

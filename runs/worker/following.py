@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -34,6 +35,8 @@ from runs.models import Server, ToolCall
 from runs.worker import call_journal, task_facts, task_rows
 from runs.worker.requests_in import answer_of, stored_requests
 from runs.worker.task_facts import TaskFacts
+
+log = logging.getLogger(__name__)
 
 LOOK_TIMEOUT = 30.0
 """Seconds for one look at a task; it may bring a whole result."""
@@ -111,10 +114,15 @@ class Follower:
             await self._cancel(call.server, task)
         await db.write(task_rows.ended, *self._where, failed)
 
-    async def forsake(self, call: ToolCall) -> None:
+    async def forsake(self) -> None:
         """The call has ended before its task: tell the server, though nobody holds a session with it."""
+        call = await db.read(ToolCall.objects.select_related("server").get, step=self.step_id)
         task = task_facts.of(call)
-        heard = task is None or await self._cancel(call.server, task)
+        try:
+            heard = task is None or await self._cancel(call.server, task)
+        except Exception:  # a defect here would end, again and again, a turn that is over
+            log.exception("the task of step %s could not be cancelled", self.step_id)
+            heard = False
         await db.write(task_rows.cancelled, *self._where, heard=heard)
 
     async def _cancel(self, server: Server | None, task: TaskFacts) -> bool:

@@ -71,7 +71,7 @@ def updating(held: Lease, step_id: int, keys: Collection[str]) -> None:
     for round_ in answered_rounds(here.step):
         if keys & round_.requests.keys():
             asking.start_delivery(round_)
-    call_journal.note(here, "tool_call.answers_sent", {"keys": sorted(keys)})
+    call_journal.note(here, "tool_call.answers_sent", {"answers": len(keys)})
 
 
 def updated(held: Lease, step_id: int, keys: Collection[str]) -> None:
