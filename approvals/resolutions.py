@@ -21,8 +21,8 @@ from runs.canonical import digest
 from runs.errors import StateConflict
 from runs.models import Round, Run
 from runs.requests import APPROVAL_KEY
-from runs.round_rows import Decider
-from runs.round_states import RoundKind
+from runs.round_rows import Decider, lock_if_free
+from runs.round_states import RoundKind, RoundStatus
 
 VIA_RULE = "rule"
 VIA_MODE = "mode"
@@ -81,10 +81,8 @@ def close_autonomous(run: Run, sentence: str) -> list[Round]:
 def _close(
     waiting: QuerySet[Round], via: str, sentence: str, closes: Callable[[Decision], bool]
 ) -> list[Round]:
-    # A round that somebody is deciding at this moment is skipped: it is theirs.
     pending = (
         waiting.filter(status="pending", kind=RoundKind.APPROVAL.value)
-        .select_for_update(of=("self",), skip_locked=True)
         .select_related("run__agent", "run__end_user", "turn", "step__call")
         .order_by("created_at", "pk")
     )
@@ -93,6 +91,9 @@ def _close(
         decision = evaluate(round_.run, round_.turn, round_.own_step.call)
         if decision.effect is not Effect.ALLOW or not closes(decision):
             continue
+        locked = lock_if_free(round_.pk)
+        if locked is None or locked.status != RoundStatus.PENDING:
+            continue  # somebody is deciding it, or has: it is theirs
         settled = rounds.try_answer(
             round_.pk, ALLOW, decider=Decider(user=None, via=via), idempotency_key=f"{via}:{round_.pk}"
         )

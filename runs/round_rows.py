@@ -6,12 +6,14 @@ import datetime as dt
 from dataclasses import dataclass
 from typing import Any
 
+from django.db import connection
 from django.utils import timezone
 
 from runs import events
 from runs.durations import utc_text
 from runs.errors import NotFound
-from runs.models import Round, User
+from runs.models import Round, Run, User
+from runs.models.run import RunQuerySet
 from runs.round_states import RoundOutcome, RoundStatus, must_move
 
 
@@ -57,7 +59,30 @@ def fail(
 
 
 def lock(round_id: str) -> Round:
-    """The round, locked until the transaction ends (SQLite transactions are exclusive from their start)."""
+    """The round with its run and turn, which nobody else changes until the transaction ends. Raises NotFound.
+
+    The run is locked first, as by cancelling and by the worker's fence, so that no two wait for each other; what
+    is read after that is as the last change left it. (SQLite transactions are exclusive from their start.)
+    """
+    if connection.features.has_select_for_update:
+        _run_of(round_id).select_for_update().first()
+    return _locked(round_id)
+
+
+def lock_if_free(round_id: str) -> Round | None:
+    """The same for whoever holds another run already: None, without waiting, if somebody is at work on this one."""
+    if connection.features.has_select_for_update:
+        free = _run_of(round_id).select_for_update(skip_locked=True).first()
+        if free is None:
+            return None
+    return _locked(round_id)
+
+
+def _run_of(round_id: str) -> RunQuerySet:
+    return Run.objects.filter(pk__in=Round.objects.filter(pk=round_id).values("run")).only("pk")
+
+
+def _locked(round_id: str) -> Round:
     try:
         return (
             Round.objects.select_for_update(of=("self",))
