@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from django.utils import timezone
-
 from approvals.facts import Effect
 from approvals.permission import Decision
+from runs import clock
 from runs.canonical import digest
 from runs.errors import ManagedInputValidationError
 from runs.models import Round
@@ -56,7 +55,7 @@ def member_key(idempotency_key: str, choices: Sequence[Choice]) -> str:
 def overdue(round_: Round) -> bool:
     """Whether its deadline has passed without an end."""
     pending = round_.status == RoundStatus.PENDING
-    return pending and round_.deadline is not None and round_.deadline <= timezone.now()
+    return pending and round_.deadline is not None and round_.deadline <= clock.now()
 
 
 def changed(round_: Round, shown_digest: str) -> str | None:

@@ -6,9 +6,8 @@ import datetime as dt
 from typing import Final
 
 from django.db import transaction
-from django.utils import timezone
 
-from runs import access, events
+from runs import access, clock, events
 from runs.access import Actor
 from runs.errors import StateConflict
 from runs.models import Role, Round
@@ -33,7 +32,7 @@ def extend(actor: Actor, round_id: str) -> Round:
         raise StateConflict(
             "This request waits without a limit; there is nothing to extend.", details=ending(round_)
         )
-    if round_.deadline <= timezone.now():
+    if round_.deadline <= clock.now():
         raise StateConflict("The deadline of this request has passed.", details=ending(round_))
     round_.deadline += EXTENSION
     save(round_)

@@ -1,7 +1,7 @@
 """Who may drive a run: claim, fence, renew, release (design section 6).
 
 Every function is one conditional UPDATE whose row count is the answer. `lease_token` only grows; a worker that
-was replaced carries an old one and can write nothing.
+was replaced carries an old one and can write nothing. Whose clock counts is decided by `runs.clock`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from typing import Any
 
 from django.conf import settings
 from django.db.models import F, Q
-from django.utils import timezone
 
-from runs import engines
+from runs import clock, engines
 from runs.errors import LeaseLost
 from runs.models import LONG_AGO, Run
 
@@ -36,7 +35,7 @@ def ttl() -> dt.timedelta:
 
 def claim(run_id: int, owner: str) -> Lease | None:
     """Take the run if it has an unseen wake and nobody holds it; None if another worker won or nothing is due."""
-    now = timezone.now()
+    now = clock.moment()
     taken = (
         Run.objects.filter(pk=run_id, lease_until__lte=now)
         .filter(~Q(wake_seq=F("seen_seq")))
@@ -54,7 +53,7 @@ def fence(lease: Lease, **fields: Any) -> None:
     Raises LeaseLost if the run was taken over, cancelled or finished by someone else; nothing is written then.
     """
     held = Run.objects.filter(pk=lease.run_id, lease_token=lease.token, lease_owner=lease.owner)
-    if not held.update(**{"lease_until": timezone.now() + ttl(), **fields}):
+    if not held.update(**{"lease_until": clock.moment() + ttl(), **fields}):
         raise LeaseLost(f"Run {lease.run_id} is no longer driven by {lease.owner}.")
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import datetime as dt
 import fcntl
 import logging
 import os
@@ -19,7 +18,7 @@ from typing import BinaryIO
 from django.conf import settings
 from django.db import transaction
 
-from runs import binding, database, db, engines, lease, push
+from runs import binding, clock, database, db, engines, lease, push
 from runs.engines import offers
 from runs.gate import Gate
 from runs.worker.advance import advance
@@ -133,7 +132,7 @@ class InProcess:
             signal.clear()
             return
         if wake_at is not None:
-            delay = (wake_at - dt.datetime.now(dt.UTC)).total_seconds()
+            delay = (wake_at - await db.read(clock.now)).total_seconds()
             asyncio.get_running_loop().call_later(max(delay, 0.0), self._end_sleep, run_id)
 
     def _end_sleep(self, run_id: int) -> None:

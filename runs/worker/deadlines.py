@@ -7,9 +7,8 @@ from collections.abc import Callable
 from functools import partial
 
 from django.db import IntegrityError, transaction
-from django.utils import timezone
 
-from runs import lease, round_rows, rounds
+from runs import clock, lease, round_rows, rounds
 from runs.errors import M3Error
 from runs.models import Round, Run
 
@@ -23,11 +22,17 @@ def sweep() -> list[int]:
 
     The slow way behind every hint: whatever was missed is found here.
     """
-    now = timezone.now()
-    for run_id in Run.objects.sleepers(now).values_list("pk", flat=True)[:BATCH]:
-        _alone("a sleeping run", run_id, partial(lease.wake, run_id))
-    for round_id in Round.objects.overdue(now).values_list("pk", flat=True)[:BATCH]:
-        _alone("an overdue pause", round_id, partial(_expire, round_id))
+    now = clock.now()
+    sleepers = Run.objects.sleepers(now).values_list("pk", flat=True)[:BATCH]
+    overdue = Round.objects.overdue(now).values_list("run", "pk")[:BATCH]
+    changes: list[tuple[int, str, object, Callable[[], object]]] = [
+        *((run_id, "a sleeping run", run_id, partial(lease.wake, run_id)) for run_id in sleepers),
+        *((run_id, "an overdue pause", key, partial(_expire, key)) for run_id, key in overdue),
+    ]
+    # Every run that is changed stays locked to the end of the transaction: younger ones first, as everywhere
+    # (`control.lock_family`), so that nobody who waits for one of these holds another.
+    for _, what, key, change in sorted(changes, key=lambda each: -each[0]):
+        _alone(what, key, change)
     return list(Run.objects.due(now).values_list("pk", flat=True)[:BATCH])
 
 

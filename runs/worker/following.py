@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 import logging
 from collections.abc import Collection, Mapping
 from typing import Any
 
 from django.conf import settings
-from django.utils import timezone
 
-from runs import db
+from runs import clock, db
 from runs.binding import binding_of
 from runs.errors import M3Error
 from runs.gate import Gate
@@ -95,7 +95,7 @@ class Follower:
             )
 
     async def _store(self, call: ToolCall, task: TaskFacts, outcome: TaskOutcome) -> None:
-        outcome = _given_up(task, outcome)
+        outcome = _given_up(task, outcome, await db.read(clock.now))
         match outcome:
             case Completed():
                 await db.write(task_rows.completed, *self._where, outcome)
@@ -170,11 +170,11 @@ def _negotiated(server: Server | None) -> Mapping[str, Any] | None:
     return server.negotiated if server is not None else None
 
 
-def _given_up(task: TaskFacts, outcome: TaskOutcome) -> TaskOutcome:
+def _given_up(task: TaskFacts, outcome: TaskOutcome, now: dt.datetime) -> TaskOutcome:
     """The outcome, or that there is no sense in waiting longer; a person's time does not count."""
     if not isinstance(outcome, Working | Unanswered):
         return outcome
-    now, limit = timezone.now(), settings.M3.task_timeout_seconds
+    limit = settings.M3.task_timeout_seconds
     if task.working_seconds(now) >= limit:
         message = (
             f"The server has worked on this for {limit:g} seconds and has not finished. It was told to stop; whether "

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from runs import control, events, lease, turns
+from runs import clock, control, events, lease, turns
 from runs.canonical import digest
 from runs.errors import M3Error, ModelValidationError
 from runs.lease import Lease
@@ -62,7 +62,7 @@ def _apply(run: Run, turn: Turn, proposal: Proposal) -> None:
                 run, "agent.say", {"step": step.seq, "text": text}, turn=turn, actor_name=run.agent.name
             )
         case Sleep(seconds=seconds):
-            until = timezone.now() + dt.timedelta(seconds=seconds)
+            until = clock.now() + dt.timedelta(seconds=seconds)
             _step(run, turn, proposal, StepKind.SLEEP, {"seconds": seconds, "until": until.isoformat()})
         case Ask():
             _ask(run, turn, proposal)

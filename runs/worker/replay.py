@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from django.utils import timezone
-
-from runs import events, round_rows
+from runs import clock, events, round_rows
 from runs.lease import Lease
 from runs.mcp_client import FormRequest, UrlRequest
 from runs.models import Round
@@ -30,7 +28,7 @@ def begin(here: call_journal.Place, lost: Sequence[Round], reason: str) -> None:
     `lost` are the unresolved rounds that it held; they wait on as parked ones, so that nobody is asked twice.
     """
     for round_ in lost:
-        round_.held, round_.lease_owner, round_.lease_expires_at = False, "parked", timezone.now()
+        round_.held, round_.lease_owner, round_.lease_expires_at = False, "parked", clock.now()
         round_rows.save(round_)
         events.announce_round(round_)
     here.call.restarts += 1

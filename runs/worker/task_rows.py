@@ -11,8 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from django.utils import timezone
-
+from runs import clock
 from runs.gate import Gate
 from runs.lease import Lease
 from runs.mcp_client import Completed, Failed, TaskStarted, Working
@@ -29,7 +28,7 @@ _ON_THEIR_WAY = (RoundStatus.RESPONSE_VALIDATED.value, RoundStatus.DELIVERY_STAR
 def started(held: Lease, step_id: int, task: TaskStarted, server: str) -> None:
     """The call was answered with a task: its id is what any worker goes on with. `server` is the identity of who
     gave it."""
-    here, now = call_journal.at(held, step_id), timezone.now()
+    here, now = call_journal.at(held, step_id), clock.now()
     call_journal.resolve_rounds(here.step)
     here.call.phase, here.call.raw_result = CallPhase.SENT.value, None
     here.call.wire = {**here.call.wire, "request_state": None, "responses": None}
@@ -40,7 +39,7 @@ def started(held: Lease, step_id: int, task: TaskStarted, server: str) -> None:
 
 def working(held: Lease, step_id: int, task: Working) -> None:
     """It goes on. Answers that were on their way have arrived; one that it did not ask for again waits."""
-    here, now = call_journal.at(held, step_id), timezone.now()
+    here, now = call_journal.at(held, step_id), clock.now()
     call_journal.resolve_rounds(here.step)
     here.call.phase = CallPhase.SENT.value
     facts = replace(_facts(here).at_work(now), unheard=0)
@@ -49,7 +48,7 @@ def working(held: Lease, step_id: int, task: Working) -> None:
 
 def asked(held: Lease, step_id: int, requests: Mapping[str, Mapping[str, Any]]) -> None:
     """The task needs input: a parked round, as if the call itself had asked; nothing stays open (A1)."""
-    here, now = call_journal.at(held, step_id), timezone.now()
+    here, now = call_journal.at(held, step_id), clock.now()
     call_journal.resolve_rounds(here.step)
     here.call.phase, here.call.leg = CallPhase.INPUT_REQUIRED.value, here.call.leg + 1
     _keep(here, _facts(here).paused(now), message="")
@@ -76,7 +75,7 @@ def updating(held: Lease, step_id: int, keys: Collection[str]) -> None:
 
 def updated(held: Lease, step_id: int, keys: Collection[str]) -> None:
     """The server has acknowledged them: they never leave again, and its own time counts from here."""
-    here, now = call_journal.at(held, step_id), timezone.now()
+    here, now = call_journal.at(held, step_id), clock.now()
     call_journal.resolve_rounds(here.step)
     facts = _facts(here)
     known = tuple(dict.fromkeys([*facts.answered, *sorted(keys)]))
@@ -85,7 +84,7 @@ def updated(held: Lease, step_id: int, keys: Collection[str]) -> None:
 
 def unheard(held: Lease, step_id: int, message: str) -> None:
     """A look came to nothing: look again, later and later. What the person reads says why."""
-    here, now = call_journal.at(held, step_id), timezone.now()
+    here, now = call_journal.at(held, step_id), clock.now()
     _keep(here, _facts(here).at_work(now).unheard_again(now), message=message)
 
 
@@ -107,7 +106,7 @@ def ended(held: Lease, step_id: int, failed: Failed) -> None:
 
 def cancelled(held: Lease, step_id: int, *, heard: bool) -> None:
     """Whether the server took note that nobody waits for its task any more; if not, it is told again later."""
-    here, now = call_journal.at(held, step_id), timezone.now()
+    here, now = call_journal.at(held, step_id), clock.now()
     facts = replace(_facts(here), over=True) if heard else _facts(here).told_in_vain(now)
     _keep(here, facts)
     if facts.over:

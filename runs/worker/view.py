@@ -6,9 +6,7 @@ import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from django.utils import timezone
-
-from runs import turns
+from runs import clock, turns
 from runs.errors import LeaseLost
 from runs.lease import Lease
 from runs.models import Round, Run, Step, Turn
@@ -70,7 +68,7 @@ class View:
 
 def _due(step: Step) -> bool:
     at = task_facts.wanted_at(step)
-    return at is None or at <= timezone.now()
+    return at is None or at <= clock.now()
 
 
 def load(lease: Lease) -> View:
