@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
-from django.utils import timezone
 
-from runs import events, lease, turns
+from runs import clock, events, lease, turns
 from runs.errors import (
     ElicitationRoundLimitError,
     ManagedInputConflict,
@@ -58,7 +57,7 @@ def open_round(run: Run, turn: Turn, step: Step, opening: Opening, *, deadline: 
         raise ElicitationRoundLimitError(
             f"The operation asked {asked} times; {ROUND_LIMIT} is the limit. Look for a loop in the server."
         )
-    now = timezone.now()
+    now = clock.now()
     call = getattr(step, "call", None)
     round_ = Round(
         account_id=run.account_id,
@@ -168,7 +167,7 @@ def _late(round_: Round, payload: Mapping[str, Any], decider: Decider) -> StateC
     """Whether this comes after the end: raises if the round has ended, expires and refuses an overdue one."""
     if round_.status != RoundStatus.PENDING:
         raise StateConflict(ended_sentence(round_), details=ending(round_))
-    if round_.deadline is None or timezone.now() < round_.deadline:
+    if round_.deadline is None or clock.now() < round_.deadline:
         return None
     _record_late(round_, payload, decider)
     expire(round_)
@@ -202,7 +201,7 @@ def settle(
 
     `at` is when, for callers with a clock of their own.
     """
-    now = at or timezone.now()
+    now = at or clock.now()
     round_.responses = payload
     round_.response_idempotency_key = idempotency_key
     round_.status = RoundStatus.RESPONSE_VALIDATED.value

@@ -12,9 +12,8 @@ import logging
 from collections.abc import AsyncIterator
 
 from django.db import OperationalError
-from django.utils import timezone
 
-from runs import db, lease
+from runs import clock, db, lease
 from runs.errors import LeaseLost
 from runs.gate import Gate
 from runs.harnesses import get_harness
@@ -120,7 +119,9 @@ class _Driver:
     async def _settle(self, view: View) -> bool:
         """Close steps whose answer or time has come; True if anything was closed."""
         answered = view.answered()
-        rested = [step for step in view.sleeping() if _until(step) <= timezone.now()]
+        sleeping = view.sleeping()
+        now = await db.read(clock.now) if sleeping else None
+        rested = [step for step in sleeping if now is not None and _until(step) <= now]
         if answered:
             await db.write(journal.settle_answers, self.lease, answered)
         if rested:
@@ -142,7 +143,7 @@ class _Driver:
         """Until a call ends or parks, something about the run changed, or a server's task wants a look. A call's
         error ends the pass."""
         changed = asyncio.create_task(self.signal.wait())
-        left = max(0.0, (until - timezone.now()).total_seconds()) if until is not None else None
+        left = max(0.0, (until - await db.read(clock.now)).total_seconds()) if until is not None else None
         try:
             await asyncio.wait(
                 {changed, *self.tasks.values()}, timeout=left, return_when=asyncio.FIRST_COMPLETED
@@ -182,7 +183,7 @@ class _Driver:
 def _renew_leases(held: Lease, round_ids: list[str]) -> None:
     lease.fence(held)
     if round_ids:
-        Round.objects.filter(pk__in=round_ids).update(lease_expires_at=timezone.now() + lease.ttl())
+        Round.objects.filter(pk__in=round_ids).update(lease_expires_at=clock.moment() + lease.ttl())
 
 
 def _until(step: Step) -> dt.datetime:

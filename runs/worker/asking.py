@@ -6,9 +6,7 @@ import datetime as dt
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from django.utils import timezone
-
-from runs import events, local_tools, requests, round_rows, rounds, turns
+from runs import clock, events, local_tools, requests, round_rows, rounds, turns
 from runs.canonical import digest
 from runs.durations import parse_timeout
 from runs.lease import Lease
@@ -134,7 +132,7 @@ def outcome(run: Run, turn: Turn, step: Step, call: ToolCall, reason: str) -> No
 def deadline(run: Run) -> dt.datetime | None:
     """Absolute end of a person's time: the agent's setting, else the account's, else for ever (A17)."""
     span = parse_timeout(run.agent.elicitation_timeout or run.account.elicitation_timeout or None)
-    return timezone.now() + span if span else None
+    return clock.now() + span if span else None
 
 
 def start_delivery(round_: Round) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 
-from runs import db, local_tools
+from runs import clock, db, local_tools
 from runs.binding import binding_of, identity_of
 from runs.errors import M3Error, NotFound
 from runs.gate import Gate
@@ -186,7 +186,7 @@ class CallDriver:
     async def _follow(self, step: Step) -> bool:
         """Look at the task that the server works on; False if it is too early for that."""
         task, wanted_at = task_facts.followed(step.call), task_facts.wanted_at(step)
-        if task is None or (wanted_at is not None and wanted_at > timezone.now()):
+        if task is None or (wanted_at is not None and wanted_at > await db.read(clock.now)):
             return False
         follower = Follower(self.lease, self.held.gate, self.held.legs, self.step_id)
         await follower.look(step.call, task, await db.read(_operation, step.call))
