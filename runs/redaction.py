@@ -6,7 +6,7 @@ Plain module. What is stored and delivered stays as it was; only the copy is mas
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 from urllib.parse import unquote_plus
 
@@ -30,6 +30,7 @@ _SECRET_PARAMETERS: Final = _SECRET_WORDS | {"code", "key", "sig", "state", "non
 
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}://[^\s\"'<>]+")
+_NAMED_VALUE: Final = re.compile(r"(?P<name>[A-Za-z0-9_.-]+)(?P<by>=|: ?)(?=.)", re.DOTALL)
 _PARAMETER: Final = re.compile(r"(?P<before>[?&;#])(?P<name>[^=&;#?]*)=(?P<value>[^&;#]*)")
 
 
@@ -55,6 +56,25 @@ def _redact(value: Json, *, depth: int) -> Json:
     if isinstance(value, list | tuple):
         return [_redact(inner, depth=depth + 1) for inner in value]
     return value
+
+
+def redact_command(parts: Sequence[str]) -> tuple[str, ...]:
+    """A command line in which what follows a secret-named option, and the secrets inside URLs, are masked.
+
+    `--token=x`, `--token x`, `TOKEN=x` and `Authorization: x` are known; a secret without a name beside it is not.
+    """
+    shown: list[str] = []
+    masks_next = False
+    for part in parts:
+        named = _NAMED_VALUE.match(part)
+        if masks_next and not part.startswith("-"):
+            shown.append(MASK)
+        elif named and is_secret_name(named["name"]):
+            shown.append(f"{named['name']}{named['by']}{MASK}")
+        else:
+            shown.append(redact_urls(part))
+        masks_next = part.startswith("-") and named is None and is_secret_name(part)
+    return tuple(shown)
 
 
 def is_secret_name(name: str) -> bool:

@@ -8,15 +8,17 @@ from dataclasses import dataclass, replace
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import JSONField
+from django.db.models.functions import Cast
 from django.utils import timezone
 
-from runs import db
+from runs import db, definitions
 from runs.access import Actor, get
 from runs.binding import binding_of, entries, identity_of, may_hold_command
 from runs.egress import check_url
 from runs.errors import EgressRefused, M3Error, ModelValidationError, StateConflict
 from runs.mcp_client import Inspection, identity, inspect
-from runs.models import Role, Run, Server, Tool, Transport, Turn
+from runs.models import Account, Role, Run, Server, Tool, Transport, Turn
 from runs.models.server import server_name
 from runs.risk import Risk
 from runs.run_states import TurnStatus
@@ -148,6 +150,7 @@ def store_inspection(server: Server, inspection: Inspection) -> Server:
     """Keep the handshake and the tools of a successful look. Also called by the worker."""
     row = Server.objects.select_for_update().get(pk=server.pk)
     row.identity = identity_of(row)
+    definitions.keep_present_address(row)
     row.negotiated = dict(inspection.negotiated)
     row.protocol_version = inspection.protocol_version[:20]
     row.server_title = inspection.server_name[:200]
@@ -179,8 +182,11 @@ def store_failure(server: Server, message: str) -> Server:
 
 def uses(server: Server) -> int:
     """How many live runs have the server in a turn that is not over."""
-    turns = Turn.objects.exclude(status=TurnStatus.FINISHED.value).filter(
-        run__account=server.account_id, bindings__has_key=server.name
+    turns = (
+        Turn.objects.exclude(status=TurnStatus.FINISHED.value)
+        .filter(run__account=server.account_id)
+        .annotate(bound=Cast("bindings", JSONField()))
+        .filter(bound__has_key=server.name)
     )
     return Run.objects.filter(turns__in=turns).distinct().count()
 
@@ -215,7 +221,9 @@ def _fill(server: Server, values: ServerValues) -> None:
         _fill_http(server, values)
     else:
         _fill_stdio(server, values)
-    server.identity = identity(binding_of(server))
+    binding = binding_of(server)
+    server.identity = identity(binding)
+    definitions.keep_address(server, binding)
 
 
 def _fill_http(server: Server, values: ServerValues) -> None:

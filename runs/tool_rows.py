@@ -7,6 +7,7 @@ from datetime import datetime
 
 from django.utils import timezone
 
+from runs import definitions
 from runs.mcp_client import ToolDefinition
 from runs.models import Server, Tool
 
@@ -27,24 +28,25 @@ _LISTED = [
 """What a listing may overwrite: everything but the words of an admin."""
 
 
-def store_tools(server: Server, definitions: Sequence[ToolDefinition]) -> list[str]:
+def store_tools(server: Server, listed: Sequence[ToolDefinition]) -> list[str]:
     """Insert, update or mark as gone; returns sentences about definitions that could not be kept.
 
-    An admin's risk survives every change. `changed_at` moves when a known tool's digest does (R28). One
-    statement writes all rows, so five hundred tools cost as little as five.
+    An admin's risk survives every change. `changed_at` moves when a known tool's digest does (R28), and the text behind
+    every digest is kept. One statement writes all rows, so five hundred tools cost as little as five.
     """
     known = {name: (digest, changed_at) for name, digest, changed_at in _known(server)}
     now = timezone.now()
-    kept = {one.name: one for one in definitions if len(one.name) <= MAX_NAME}
+    kept = {one.name: one for one in listed if len(one.name) <= MAX_NAME}
     rows = [_row(server, one, position, known, now) for position, one in enumerate(kept.values())]
     Tool.objects.bulk_create(
         rows, update_conflicts=True, unique_fields=["server", "name"], update_fields=_LISTED
     )
+    definitions.keep(server.account_id, list(kept.values()))
     gone = known.keys() - kept.keys()
     Tool.objects.filter(server=server, name__in=gone, present=True).update(present=False, changed_at=now)
     return [
         f"The tool “{one.name[:60]}…” was left out: its name is longer than {MAX_NAME} characters."
-        for one in definitions
+        for one in listed
         if len(one.name) > MAX_NAME
     ]
 

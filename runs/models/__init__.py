@@ -5,6 +5,7 @@ from runs.models.agent import Agent, Task
 from runs.models.event import Event
 from runs.models.round import UNRESOLVED, Round
 from runs.models.run import LONG_AGO, Run, Step, ToolCall, Turn
+from runs.models.seen import SeenAddress, SeenDefinition, ToolWord
 from runs.models.server import Server, Tool, Transport
 
 __all__ = [
@@ -18,11 +19,14 @@ __all__ = [
     "Role",
     "Round",
     "Run",
+    "SeenAddress",
+    "SeenDefinition",
     "Server",
     "Step",
     "Task",
     "Tool",
     "ToolCall",
+    "ToolWord",
     "Transport",
     "Turn",
     "User",

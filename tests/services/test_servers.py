@@ -279,7 +279,9 @@ def test_five_hundred_tools_are_stored_in_few_statements(
     desk: Server, django_assert_max_num_queries: Callable[[int], Any]
 ) -> None:
     many = [tool(f"tool_{number}") for number in range(500)]
-    with django_assert_max_num_queries(20):
+    with django_assert_max_num_queries(30):
+        servers.store_inspection(desk, found(*many))
+    with django_assert_max_num_queries(20):  # a listing that brings nothing new
         servers.store_inspection(desk, found(*many))
     assert Tool.objects.filter(server=desk, present=True).count() == 500
 
