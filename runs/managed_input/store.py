@@ -233,8 +233,7 @@ class DjangoManagedInputStore:
         record = self.get_round(execution_id, round_id)
         if record is None or record.responses is None:
             return None
-        stored = {key: checks.stored_response(response) for key, response in record.responses.items()}
-        redacted: Any = redact(stored)
+        redacted: Any = redact({key: response.model_dump() for key, response in record.responses.items()})
         return dict(redacted)
 
     def _deliver(
