@@ -18,6 +18,10 @@ MAX_MESSAGE = 20_000
 """Characters of a message that opens a turn."""
 
 
+LOOKS = 10
+"""How often a run is looked at anew because it started another one while its family was being locked."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Submission:
     """A run to be. `mode` None takes the task's, else the agent's default; `human_input` None follows the mode.
@@ -85,7 +89,7 @@ def cancel(run_id: int, *, decider: Decider) -> Run:
 
     Raises StateConflict if there is nothing left to cancel.
     """
-    run = _locked(run_id)
+    run = _locked_with_children(run_id)
     if run.status == TurnStatus.FINISHED:
         raise StateConflict(
             f"Run {run.pk} has ended already; there is nothing to cancel.", details={"status": run.status}
@@ -133,7 +137,7 @@ def set_mode(run_id: int, mode: str, *, decider: Decider) -> Run:
     decided by `approvals.decisions`, which calls this. Raises StateConflict on a finished run, and for a child
     that would become laxer than its parent.
     """
-    run = _locked(run_id)
+    run = _locked_with_children(run_id)
     wanted = _mode(mode)
     if run.status == TurnStatus.FINISHED:
         raise StateConflict(
@@ -213,6 +217,34 @@ def _locked(run_id: int) -> Run:
         )
     except Run.DoesNotExist as error:
         raise NotFound("There is no such run.") from error
+
+
+def _locked_with_children(run_id: int) -> Run:
+    """The run, locked together with every live run under it: the youngest first.
+
+    A child that ends holds its own row and then takes its parent's, to tell it; whoever starts at the parent would
+    wait for the child while the child waits for the parent. So everybody locks runs from young to old (a child is
+    always younger). A child that was started meanwhile is found by looking again, with nothing held.
+    """
+    for _ in range(LOOKS):
+        known = _live_below(run_id)
+        attempt = transaction.savepoint()
+        family = Run.objects.select_for_update(no_key=True).filter(pk__in={run_id, *known}).order_by("-pk")
+        list(family.values_list("pk", flat=True))
+        if _live_below(run_id) <= known:
+            return _locked(run_id)
+        transaction.savepoint_rollback(attempt)
+    raise StateConflict(f"Run {run_id} is starting one run after the other. Try again in a moment.")
+
+
+def _live_below(run_id: int) -> set[int]:
+    """Every live run under this one, by way of live runs."""
+    found: set[int] = set()
+    level = {run_id}
+    while level:
+        level = set(Run.objects.live().filter(parent__in=level).values_list("pk", flat=True)) - found
+        found |= level
+    return found
 
 
 def _checked_message(message: str) -> str:

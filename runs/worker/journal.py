@@ -170,6 +170,8 @@ def _family(run: Run) -> int:
     root = run
     while root.parent is not None:
         root = root.parent
+    # Two of the family may each start a run at this moment; locked, the second one sees the first one's.
+    Run.objects.select_for_update(no_key=True).filter(pk=root.pk).values_list("pk").get()
     size, level = 1, [root.pk]
     while level and size < MAX_FAMILY:
         level = list(Run.objects.filter(parent__in=level).values_list("pk", flat=True))
