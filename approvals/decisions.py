@@ -100,8 +100,8 @@ def decide_several(
     found = {choice: access.get(actor, Round.objects.all(), pk=choice.round_id) for choice in chosen}
     if any(round_.kind != RoundKind.APPROVAL for round_ in found.values()):
         raise ManagedInputValidationError("Only tool calls can be allowed together; answer the rest alone.")
-    # Everybody locks in this order, so that no two batches wait for each other.
-    chosen.sort(key=lambda choice: (found[choice].run_id, choice.round_id))
+    # Everybody locks in this order (younger runs first), so that no two wait for each other.
+    chosen.sort(key=lambda choice: (-found[choice].run_id, choice.round_id))
     key = batch.member_key(idempotency_key, chosen)
     with transaction.atomic():
         members = [lock(choice.round_id) for choice in chosen]
