@@ -1,0 +1,1 @@
+"""Our managed-input store and the reference, driven by the same calls."""
