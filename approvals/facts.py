@@ -42,12 +42,27 @@ class Drift(DescribedEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Drifted:
+    """From what to what a tool or its server has changed: digests, "" for what was not there or is not there any more.
+
+    `server_before` and `server` are identities, `definition_before` and `definition` digests of the tool's definition;
+    `approvals.changes` shows the texts behind them.
+    """
+
+    tool: str
+    server_before: str
+    server: str
+    definition_before: str = ""
+    definition: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class CallFacts:
     """One call, as far as the decision is concerned.
 
     `target` is the full name `server:tool` (`local:name` for local tools). `selection` holds the targets
     that the caller limited the run to, None for no limit; `selection_approves` is true only for M3
-    submissions (C48). `diff` refers to what shows how the definition drifted. `may_ask` is false where
+    submissions (C48). `diff` is what has changed where `drift` is changed. `may_ask` is false where
     `human_input` is fail.
     """
 
@@ -61,7 +76,7 @@ class CallFacts:
     selection: frozenset[str] | None = None
     selection_approves: bool = False
     drift: Drift = Drift.SAME
-    diff: str | None = None
+    diff: Drifted | None = None
     may_ask: bool = True
 
 
@@ -70,8 +85,8 @@ class PolicyFacts:
     """One rule, as far as the decision is concerned.
 
     `target` is `server` or `server:tool`. `suspended` says why an allow rule is out of force (an admin's
-    word, or the tool or server it was pinned to has changed, R28), None while it is in force; `diff` refers
-    to what shows the change. Deny and ask rules keep their force whatever changes: only revoking lifts
+    word, or the tool or server it was pinned to has changed, R28), None while it is in force; `diff` is the change.
+    Deny and ask rules keep their force whatever changes: only revoking lifts
     them. Raises ValueError when scope, `user_id` and `run_id` do not fit together.
     """
 
@@ -84,7 +99,7 @@ class PolicyFacts:
     condition: Condition = ()
     expires_at: datetime | None = None
     suspended: str | None = None
-    diff: str | None = None
+    diff: Drifted | None = None
 
     def __post_init__(self) -> None:
         owner = (self.user_id is not None, self.run_id is not None)

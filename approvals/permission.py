@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, TypeVar
 
-from approvals.facts import CallFacts, Drift, Effect, PolicyFacts, Scope, concerns, covers
+from approvals.facts import CallFacts, Drift, Drifted, Effect, PolicyFacts, Scope, concerns, covers
 from runs.described import DescribedEnum
 from runs.risk import HIGH_STAKES, Risk, is_safe
 from runs.run_states import PermissionMode
@@ -23,6 +23,7 @@ __all__ = [
     "Code",
     "Decision",
     "Drift",
+    "Drifted",
     "Effect",
     "PolicyFacts",
     "Scope",
@@ -60,7 +61,7 @@ class Decision:
 
     `reason` is a sentence for the card, the timeline and the agent; `rule_id` is the rule that decided.
     `remember` lists the scopes for which an allow may be remembered, narrowest first (empty: no remember
-    control), `remember_preselected` whether the card ticks it. `diff` refers to a changed definition to show.
+    control), `remember_preselected` whether the card ticks it. `diff` is what has changed, for the card to show.
     """
 
     effect: Effect
@@ -70,7 +71,7 @@ class Decision:
     rule_id: int | None = None
     remember: tuple[Scope, ...] = ()
     remember_preselected: bool = False
-    diff: str | None = None
+    diff: Drifted | None = None
 
 
 def decide(call: CallFacts, policies: Sequence[PolicyFacts], *, now: datetime) -> Decision:
@@ -129,7 +130,7 @@ def _decision(
     reason: str,
     *,
     rule: PolicyFacts | None = None,
-    diff: str | None = None,
+    diff: Drifted | None = None,
 ) -> Decision:
     return Decision(
         effect=effect, code=code, reason=reason, risk=call.risk, rule_id=rule.id if rule else None, diff=diff

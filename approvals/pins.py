@@ -7,8 +7,9 @@ server; it then has no pins yet and takes them when it first decides.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from approvals.facts import Drifted
 from approvals.models import Policy
 from runs.binding import EntryUnavailableError, identity_of
 from runs.models import Account, Server, Tool
@@ -51,16 +52,57 @@ def suspension(policy: Policy, offer: Offer) -> str | None:
     """Why a rule has no force for the tool of `offer`, as the end of a sentence; None while it has."""
     if policy.suspended_reason:
         return policy.suspended_reason
+    drifted = change(policy, offer)
+    if drifted is None:
+        return None
+    if drifted.server != drifted.server_before:
+        return f"{policy.target_server} is not the server that it was made for."
+    if not drifted.definition_before:
+        return "the server has added this tool since."
+    return "the definition of the tool has changed since."
+
+
+def change(policy: Policy, offer: Offer) -> Drifted | None:
+    """How the tool of `offer`, or its server, differs from what a rule pinned; None while it does not.
+
+    A rule on a whole server is so suspended for the changed or added tool alone.
+    """
     if not policy.pinned_identity or offer.server is None:
         return None
-    if policy.pinned_identity != offer.identity:
-        return f"{policy.target_server} is not the server that it was made for."
-    if offer.tool is None or not policy.pinned_tools:
+    name = offer.tool.name if offer.tool else policy.target_tool
+    before = policy.pinned_tools.get(name, "")
+    now = offer.tool.digest if offer.tool else ""
+    moved = policy.pinned_identity != offer.identity
+    if not moved and (offer.tool is None or not policy.pinned_tools or before == now):
         return None
-    pinned = policy.pinned_tools.get(offer.tool.name)
-    if pinned is None:
-        return "the server has added this tool since."
-    return None if pinned == offer.tool.digest else "the definition of the tool has changed since."
+    return Drifted(
+        tool=name,
+        server_before=policy.pinned_identity,
+        server=offer.identity or "",
+        definition_before=before,
+        definition=now,
+    )
+
+
+def changes(policy: Policy) -> tuple[Drifted, ...]:
+    """Everything that renewing a rule would accept, by the names of the tools; nothing while all is as it was.
+
+    A server that moved is one change of every tool that it lists, or of no tool where it lists none.
+    """
+    offer = look(policy.account_id, policy.target_server, policy.target_tool)
+    if offer.server is None or not policy.pinned_identity:
+        return ()
+    tools = (
+        [offer.tool] if policy.target_tool else list(offer.server.tools.filter(present=True).order_by("name"))
+    )
+    found = [change(policy, replace(offer, tool=tool)) for tool in tools or [None]]
+    return tuple(drifted for drifted in found if drifted is not None)
+
+
+def pinned_digests(account_id: int) -> set[str]:
+    """Every identity and definition that a rule of the account was made for."""
+    rules = Policy.objects.filter(account=account_id).values_list("pinned_identity", "pinned_tools")
+    return {digest for identity, tools in rules for digest in (identity, *tools.values()) if digest}
 
 
 def _identity(server: Server) -> str | None:

@@ -30,6 +30,8 @@ class Verdict:
     """Digest of what was decided about: the server, the tool's definition and its risk as they were then."""
     remember: tuple[str, ...] = ()
     remember_preselected: bool = False
+    diff: Mapping[str, str] | None = None
+    """Digests of what has changed since the turn began or the rule was made, where that is why it asks."""
 
     def as_json(self) -> Mapping[str, Any]:
         return {**asdict(self), "remember": list(self.remember)}

@@ -14,6 +14,7 @@ from approvals.permission import (
     Code,
     Decision,
     Drift,
+    Drifted,
     Effect,
     PolicyFacts,
     Scope,
@@ -53,7 +54,8 @@ def decided(call: CallFacts, *rules: PolicyFacts) -> Decision:
 ALLOW = a_rule(Effect.ALLOW, id=1)
 ASK = a_rule(Effect.ASK, id=2)
 DENY = a_rule(Effect.DENY, id=3)
-SUSPENDED = a_rule(Effect.ALLOW, id=4, suspended="the tool has changed.", diff="d1")
+GREW = Drifted(tool="refund", server_before="s1", server="s1", definition_before="d1", definition="d2")
+SUSPENDED = a_rule(Effect.ALLOW, id=4, suspended="the tool has changed.", diff=GREW)
 
 
 class TestEachStepBeatsTheStepsBelowIt:
@@ -151,11 +153,11 @@ def test_the_rule_that_decided_is_named_the_most_specific_one_first() -> None:
 def test_a_suspended_grant_asks_with_its_reason_and_the_change() -> None:
     decision = decided(a_call(), SUSPENDED)
     assert decision.reason == "Rule 4, which allowed desk:refund, is suspended: the tool has changed."
-    assert (decision.rule_id, decision.diff) == (4, "d1")
+    assert (decision.rule_id, decision.diff) == (4, GREW)
 
 
 def test_a_tool_that_changed_since_the_turn_started_asks_with_the_change() -> None:
-    assert decided(a_call(drift=Drift.CHANGED, diff="d2")).diff == "d2"
+    assert decided(a_call(drift=Drift.CHANGED, diff=GREW)).diff == GREW
 
 
 def test_suspending_a_deny_or_ask_rule_does_not_lift_it() -> None:
