@@ -23,6 +23,7 @@ from runs.models import Account, Agent, Round, Run, Server, User
 from runs.run_states import HumanInput
 from tests.mcp.bindings import LEGACY, ROOT, STATE_KEY, effects_in
 from tests.mcp.conftest import serve_http  # noqa: F401  (a fixture)
+from tests.worker.following import at_tasks, tasks  # noqa: F401  (fixtures)
 
 PATIENCE = 30.0
 """Seconds that a run may take to get where a test expects it."""
