@@ -25,6 +25,8 @@ EXTENSION = "io.modelcontextprotocol/tasks"
 STORE = Path(os.environ.get("M3_TASKS", "tasks.json"))
 NAME = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 Task = dict[str, Any]
+LATE = 5.0
+"""Seconds that some acknowledgements take; whoever waits for one can be ended meanwhile."""
 
 
 def form(message: str, schema: Any = NAME) -> dict[str, Any]:
@@ -90,7 +92,7 @@ def asks_for_a_model(task: Task) -> dict[str, Any]:
     return {"status": "input_required", "inputRequests": {"m": {"method": "sampling/createMessage"}}}
 
 
-def refuses_answers(task: Task) -> dict[str, Any]:
+def asks_once(task: Task) -> dict[str, Any]:
     return asking(task, {"name": form("Who?")})
 
 
@@ -105,7 +107,9 @@ TOOLS: dict[str, Callable[[Task], dict[str, Any]]] = {
     "changes_its_mind": changes_its_mind,
     "endless": endless,
     "asks_for_a_model": asks_for_a_model,
-    "refuses_answers": refuses_answers,
+    "refuses_answers": asks_once,
+    "slow_to_answer": asks_once,
+    "loses_an_answer": asks_once,
     "short_lived": short_lived,
     "sleepy": lambda task: {"status": "working", "statusMessage": "z" * 100_000, "pollIntervalMs": 10**12},
     "never_ends": lambda task: {"status": "working", "statusMessage": "still at it"},
@@ -146,6 +150,7 @@ class Tasks:
                 STORE.with_suffix(".new").replace(STORE)
         except Refused as refusal:
             return {**reply, "error": {"code": refusal.code, "message": refusal.message}}
+        time.sleep(result.pop("wait", 0))
         return {**reply, "result": {"resultType": "complete", **result}}
 
     def _result(self, method: str, params: dict[str, Any], headers: dict[str, str]) -> dict[str, Any]:
@@ -195,10 +200,13 @@ class Tasks:
         record_effect("update", task=task["id"], keys=sorted(params["inputResponses"]))
         if task["tool"] == "refuses_answers":
             raise Refused(-32602, "that is no name")
-        for key, response in params["inputResponses"].items():
+        task["updates"] = task.get("updates", 0) + 1
+        lost = task["tool"] == "loses_an_answer" and task["updates"] == 1
+        for key, response in params["inputResponses"].items() if not lost else ():
             task["answers"].setdefault(key, response)
         task["answered_at"] = age(task)
-        return {}
+        late = task["tool"] in ("slow_to_answer", "loses_an_answer") and task["updates"] == 1
+        return {"wait": LATE} if late else {}
 
 
 def _facts(task: Task) -> dict[str, Any]:

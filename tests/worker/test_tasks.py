@@ -1,91 +1,19 @@
-"""A server answers a call with a task (SEP-2663): any worker follows it, its questions are rounds like all others."""
+"""A server answers a call with a task (SEP-2663): it is followed by its id, and what it asks are rounds as always."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
+import json
+import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from runs import db
-from runs.binding import identity_of
-from runs.models import Run, Server
-from tests.mcp.bindings import PATIENCE, ROOT, effects_in, free_port, listens, wait_for
+from runs import db, timeline
+from runs.models import Round, Run, Tool
+from runs.run_states import HumanInput
 from tests.worker.conftest import Desk, results
-
-NAME = {"action": "accept", "content": {"name": "Ada"}}
-
-
-class TasksServer:
-    """The tasks server as a process that a test may end and start again; what it did, it has written down."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.port = folder, free_port()
-        self.url = f"http://127.0.0.1:{self.port}/mcp"
-        self.process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        env = {
-            **os.environ,
-            "M3_TASKS": str(self.folder / "tasks.json"),
-            "M3_EFFECTS": str(self.folder / "done"),
-        }
-        command = [sys.executable, "-m", "tests.servers.tasks_server", "--http", str(self.port)]
-        self.process = subprocess.Popen(command, cwd=ROOT, env=env)
-        wait_for(lambda: listens(self.port), "the tasks server")
-
-    def kill(self) -> None:
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait(PATIENCE)
-            self.process = None
-
-    def forget(self) -> None:
-        """Start anew, knowing nothing of any task."""
-        self.kill()
-        (self.folder / "tasks.json").unlink()
-        self.start()
-
-    def done(self, what: str) -> list[dict[str, Any]]:
-        return [effect for effect in effects_in(self.folder / "done") if effect["what"] == what]
-
-
-@pytest.fixture
-def tasks(tmp_path: Path) -> Iterator[TasksServer]:
-    server = TasksServer(tmp_path)
-    server.start()
-    yield server
-    server.kill()
-
-
-@pytest.fixture
-def at_tasks(desk_: Desk, tasks: TasksServer) -> Callable[..., Any]:
-    """Start a run whose agent has the tasks server; `tool` is a tool to call, or the whole list of steps."""
-
-    async def start(tool: str | list[Any], **args: Any) -> Run:
-        await db.write(_register, desk_, tasks.url)
-        steps = [{"call": f"tasks:{tool}", "args": args, "as": "t"}] if isinstance(tool, str) else tool
-        return await desk_.start(steps, server="tasks")
-
-    return start
-
-
-def _register(desk: Desk, url: str) -> None:
-    row, created = Server.objects.get_or_create(
-        account=desk.account, name="tasks", defaults={"transport": "http", "url": url}
-    )
-    if created:
-        row.identity = identity_of(row)
-        row.save()
-
-
-async def result_of(run: Run) -> dict[str, Any]:
-    found: dict[str, Any] = (await db.read(results, run))["steps.0"]
-    return found
+from tests.worker.following import NAME, TasksServer, call_of, told
 
 
 async def test_a_task_without_questions_ends_in_the_calls_result(
@@ -93,8 +21,27 @@ async def test_a_task_without_questions_ends_in_the_calls_result(
 ) -> None:
     run = await at_tasks("report")
     assert (await desk_.finished(run)).outcome == "completed"
-    assert await result_of(run) == {"status": "done", "result": '"the report"', "error": None}
+    result = (await db.read(results, run))["steps.0"]
+    assert result == {"status": "done", "result": '"the report"', "error": None}
     assert len(tasks.done("begun")) == 1
+
+
+async def test_a_run_costs_a_row_while_its_task_works_and_its_page_says_how_far_it_is(
+    desk_: Desk, at_tasks: Callable[..., Any]
+) -> None:
+    run = await at_tasks("never_ends")
+
+    def parked() -> bool:
+        heard = told(run) == "still at it"
+        return heard and run.pk not in desk_.engine.active and Run.objects.get(pk=run.pk).next_at is not None
+
+    await desk_.eventually(parked, "the run to wait without a worker", run)
+    page = await db.read(timeline.page, run)
+    (row,) = [row for row in page.rows if row.step == 1]
+    assert row.body == "still at it"
+    assert [note.text for note in row.notes] == [
+        "The server took it on as a task and works on it by itself; it is asked from time to time."
+    ]
 
 
 async def test_forms_and_pages_of_a_task_are_rounds_and_each_answer_leaves_once(
@@ -108,10 +55,124 @@ async def test_forms_and_pages_of_a_task_are_rounds_and_each_answer_leaves_once(
     }
     assert not first.held
     await desk_.eventually(lambda: run.pk not in desk_.engine.active, "the run to be a row and no task", run)
+    looks = len(tasks.done("look"))
     await desk_.answer(first, {"name": NAME, "terms": {"action": "accept"}})
     (second,) = await desk_.pending(run, "elicitation")
+    assert len(tasks.done("look")) == looks + 2, "nothing was asked of the server while a person was thinking"
     assert (second.round_index, list(second.requests)) == (1, ["seat:1"])
     await desk_.answer(second, {"seat:1": {"action": "decline"}})
     await desk_.finished(run)
     assert [update["keys"] for update in tasks.done("update")] == [["name", "terms"], ["seat:1"]]
     assert len(tasks.done("begun")) == 1
+    assert await _fates(run) == [("resolved", "answered")] * 2
+
+
+async def test_a_key_that_the_server_shows_for_a_moment_longer_is_no_new_question(
+    desk_: Desk, tasks: TasksServer, at_tasks: Callable[..., Any]
+) -> None:
+    run = await at_tasks("slow_to_listen")
+    (round_,) = await desk_.pending(run)
+    await desk_.answer(round_, {"name": NAME})
+    assert (await desk_.finished(run)).outcome == "completed"
+    assert len(tasks.done("update")) == 1
+    assert await db.read(Round.objects.filter(run=run).count) == 1
+
+
+async def test_an_answer_that_the_server_went_on_without_is_not_sent(
+    desk_: Desk, tasks: TasksServer, at_tasks: Callable[..., Any]
+) -> None:
+    run = await at_tasks("changes_its_mind")
+    (round_,) = await desk_.pending(run)
+    await desk_.eventually(lambda: _age(tasks) > 1.0, "the server to go on", run)
+    await desk_.answer(round_, {"name": NAME})
+    await desk_.finished(run)
+    assert (await db.read(results, run))["steps.0"]["result"] == '"went on without"'
+    assert tasks.done("update") == []
+    assert await _fates(run) == [("failed", "superseded")]
+
+
+async def test_parallel_calls_go_on_while_a_task_works_and_another_asks(
+    desk_: Desk, at_tasks: Callable[..., Any]
+) -> None:
+    calls = [
+        {"call": "tasks:travel", "args": {}, "as": "a"},
+        {"call": "tasks:report", "args": {"seconds": 1.0}, "as": "b"},
+        {"call": "tasks:tool_error", "args": {}, "as": "c"},
+    ]
+    run = await at_tasks([{"parallel": calls}, {"finish": "{{ b.result }}"}])
+    (first,) = await desk_.pending(run)
+
+    def others_are_done() -> bool:
+        return run.steps.filter(result__isnull=False).count() == 2
+
+    await desk_.eventually(others_are_done, "the other two calls", run)
+    await desk_.answer(first, {"name": NAME, "terms": {"action": "accept"}})
+    (second,) = await desk_.pending(run)
+    await desk_.answer(second, {"seat:1": NAME})
+    assert (await desk_.finished(run)).output == '"the report"'
+    found = await db.read(results, run)
+    assert found["steps.0.parallel.2"]["error"] == '"wrong file"'
+
+
+@pytest.mark.parametrize(
+    ("tool", "error"),
+    [
+        ("fails", "The task failed: The printer is on fire"),
+        ("gives_up", "The server cancelled its task: no paper"),
+        ("tool_error", '"wrong file"'),
+    ],
+)
+async def test_a_task_that_ends_badly_fails_the_call_with_the_servers_words(
+    desk_: Desk, tasks: TasksServer, at_tasks: Callable[..., Any], tool: str, error: str
+) -> None:
+    run = await at_tasks(tool)
+    await desk_.finished(run)
+    assert (await db.read(results, run))["steps.0"] == {"status": "failed", "result": None, "error": error}
+    assert (len(tasks.done("begun")), tasks.done("cancel")) == (1, [])
+
+
+async def test_the_permission_is_used_up_by_the_call_and_not_asked_for_again(
+    desk_: Desk, at_tasks: Callable[..., Any]
+) -> None:
+    run = await at_tasks("travel", mode="approval")
+    (asked,) = await desk_.pending(run, "approval")
+    await desk_.accept(asked, decision="allow")
+    (first,) = await desk_.pending(run, "elicitation")
+    assert not (await db.read(call_of, run)).allowed
+    await desk_.answer(first, {"name": NAME, "terms": {"action": "accept"}})
+    await desk_.pending(run, "elicitation")
+    assert (await db.read(call_of, run)).attempts == 1
+
+
+async def test_a_block_made_while_a_person_thinks_keeps_the_answer_here_and_stops_the_task(
+    desk_: Desk, tasks: TasksServer, at_tasks: Callable[..., Any]
+) -> None:
+    run = await at_tasks("travel")
+    (first,) = await desk_.pending(run)
+    await db.write(Tool.objects.filter(name="travel").update, risk="blocked")
+    await desk_.answer(first, {"name": NAME, "terms": {"action": "accept"}})
+    await desk_.finished(run)
+    assert (await db.read(results, run))["steps.0"]["status"] == "failed"
+    assert tasks.done("update") == []
+    assert len(tasks.done("cancel")) == 1
+    assert await _fates(run) == [("failed", "superseded")]
+
+
+async def test_where_nobody_may_be_asked_the_turn_fails_and_the_server_is_told(
+    desk_: Desk, tasks: TasksServer, at_tasks: Callable[..., Any]
+) -> None:
+    run = await at_tasks("travel", human_input=HumanInput.FAIL)
+    assert (await desk_.finished(run)).error_code == "human_input_required"
+    await desk_.eventually(lambda: tasks.done("cancel"), "the server to be told", run)
+    assert tasks.done("update") == []
+
+
+async def _fates(run: Run) -> list[tuple[str, str | None]]:
+    rounds = Round.objects.filter(run=run).order_by("round_index").values_list("status", "outcome")
+    return await db.read(lambda: list(rounds))
+
+
+def _age(tasks: TasksServer) -> float:
+    """Seconds since the only task was begun, by the server's own file."""
+    (task,) = json.loads((tasks.folder / "tasks.json").read_text()).values()
+    return time.time() - float(task["created"])
