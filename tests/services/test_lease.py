@@ -11,6 +11,7 @@ import pytest
 from django.db import connections, transaction
 from django.utils import timezone
 
+from runs import clock as the_clock
 from runs import engines, lease
 from runs.errors import LeaseLost
 from runs.lease import Lease
@@ -22,7 +23,8 @@ MakeRun = Callable[..., Run]
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[dt.datetime], None]:
     def set_to(now: dt.datetime) -> None:
-        monkeypatch.setattr(timezone, "now", lambda: now)
+        monkeypatch.setattr(the_clock, "moment", lambda: now)
+        monkeypatch.setattr(the_clock, "now", lambda: now)
 
     return set_to
 
