@@ -102,7 +102,10 @@ AXES_ENABLE_ADMIN = False
 AXES_VERBOSE = False
 
 REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": ["m3web.api.auth.SessionAuthentication"],
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "m3web.api.auth.KeyAuthentication",
+        "m3web.api.auth.SessionAuthentication",
+    ],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["m3web.api.body.JsonBody"],

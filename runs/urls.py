@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from runs.views import agents, runs, servers
+from runs.views import agents, keys, runs, servers
 
 urlpatterns = [
     path("runs", runs.run_list, name="run-list"),
@@ -19,6 +19,8 @@ urlpatterns = [
     path("agents/new", agents.agent_create, name="agent-create"),
     path("agents/<int:agent_id>", agents.agent_detail, name="agent-detail"),
     path("agents/<int:agent_id>/edit", agents.agent_edit, name="agent-edit"),
+    path("keys", keys.key_list, name="key-list"),
+    path("keys/<int:key_id>/revoke", keys.key_revoke, name="key-revoke"),
     path("servers", servers.server_list, name="server-list"),
     path("servers/new", servers.server_create, name="server-create"),
     path("servers/<int:server_id>", servers.server_detail, name="server-detail"),
@@ -27,6 +29,8 @@ urlpatterns = [
     path("servers/<int:server_id>/test", servers.server_test, name="server-test"),
     path("servers/<int:server_id>/remove", servers.server_remove, name="server-remove"),
     path(
-        "servers/<int:server_id>/tools/<int:tool_id>/risk", servers.server_tool_risk, name="server-tool-risk"
+        "servers/<int:server_id>/tools/<int:tool_id>/words",
+        servers.server_tool_words,
+        name="server-tool-words",
     ),
 ]

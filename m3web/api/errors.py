@@ -60,7 +60,11 @@ def _of_framework(exception: exceptions.APIException) -> Response:
     if isinstance(exception, exceptions.ParseError):
         return _response(422, "invalid_json", f"The body is not JSON: {exception.detail}")
     if isinstance(exception, exceptions.NotAuthenticated | exceptions.AuthenticationFailed):
-        message = "You are not signed in, or your session has expired. Sign in and try again."
+        message = (
+            str(exception.detail)
+            if isinstance(exception, exceptions.AuthenticationFailed)
+            else "You are not signed in, or your session has expired. Sign in, or send an API key."
+        )
         response = _response(exception.status_code, "not_authenticated", message)
         if challenge := getattr(exception, "auth_header", None):
             response["WWW-Authenticate"] = challenge

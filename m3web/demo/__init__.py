@@ -16,15 +16,17 @@ from django.db.models import QuerySet
 
 from m3web.config import secret_file
 from m3web.demo.playbooks import AGENTS, FIRST_RUNS
-from runs import control
+from runs import control, keys
 from runs.binding import identity_of
-from runs.models import Account, Agent, Membership, Role, Server, Tool, Transport, User
+from runs.models import Account, Agent, ApiKey, Membership, Role, Server, Tool, Transport, User
 from runs.risk import Risk
 from runs.run_states import HumanInput
 
 PEOPLE = [("alice", Role.OPERATOR), ("bob", Role.OPERATOR), ("ada", Role.ADMIN), ("vera", Role.VIEWER)]
 SLUG = "demo"
 """Of the one account that demo mode fills."""
+
+KEY_NAME = "demo"
 
 
 def password_file() -> Path:
@@ -40,6 +42,15 @@ def logins() -> list[tuple[str, str, str]]:
     return [(name, role.value, passwords[name]) for name, role in PEOPLE]
 
 
+def key_file() -> Path:
+    return Path(settings.M3.data_dir) / "demo_api_key"
+
+
+def api_key() -> str:
+    """The demo's API key; `seed` keeps it valid."""
+    return key_file().read_text().strip()
+
+
 @transaction.atomic
 def seed() -> None:
     """Fill an empty demo installation; one that was filled before is left as people have changed it.
@@ -52,7 +63,12 @@ def seed() -> None:
         people.update(is_active=True)
         if not known:
             _renew_passwords(people)
-        return
+    else:
+        _fill()
+    _keep_key_valid()
+
+
+def _fill() -> None:
     account = Account.objects.create(name="Northwind", slug=SLUG)
     for name, role, password in logins():
         user = User.objects.create_user(username=name, password=password)
@@ -87,6 +103,23 @@ def close_logins() -> None:
     """Outside of demo mode nobody signs in with a demo login; whatever the demo left behind stays readable."""
     if password_file().exists():
         _people().update(is_active=False)
+        for key in _keys():
+            keys.invalidate(key)
+
+
+def _keep_key_valid() -> None:
+    """A key that was revoked, or whose file is gone, is replaced: nobody could use it."""
+    if key_file().exists() and keys.find(api_key()) is not None:
+        return
+    for key in _keys():
+        keys.invalidate(key)
+    key_file().unlink(missing_ok=True)
+    made = keys.issue(Account.objects.get(slug=SLUG), KEY_NAME, role=Role.ADMIN)
+    secret_file(key_file(), lambda: made.secret)
+
+
+def _keys() -> QuerySet[ApiKey]:
+    return ApiKey.objects.filter(account__slug=SLUG, name=KEY_NAME, revoked_at=None)
 
 
 def _people() -> QuerySet[User]:

@@ -12,8 +12,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from runs import keys
 from runs.access import Actor, actor_for
-from runs.models import Role
+from runs.models import ApiKey, Role
 
 M = TypeVar("M", bound=Model)
 
@@ -29,7 +30,9 @@ class ActorView(APIView):
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Raises NotAuthenticated (401) for nobody, NotAllowed (403) for a role that may not."""
         super().initial(request, *args, **kwargs)
-        self.actor = actor_for(request.user)
+        self.actor = (
+            keys.actor_of(request.auth) if isinstance(request.auth, ApiKey) else actor_for(request.user)
+        )
         if request.method not in SAFE_METHODS:
             self.actor.require(Role.OPERATOR)
 

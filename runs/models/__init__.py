@@ -3,6 +3,7 @@
 from runs.models.account import Account, EndUser, Membership, Role, User
 from runs.models.agent import Agent, Task
 from runs.models.event import Event
+from runs.models.key import ApiKey
 from runs.models.round import UNRESOLVED, Round
 from runs.models.run import LONG_AGO, Run, Step, ToolCall, Turn
 from runs.models.seen import SeenAddress, SeenDefinition, ToolWord
@@ -13,6 +14,7 @@ __all__ = [
     "UNRESOLVED",
     "Account",
     "Agent",
+    "ApiKey",
     "EndUser",
     "Event",
     "Membership",

@@ -11,7 +11,8 @@ from django.contrib.sessions.models import Session
 from django.test import Client
 from django.utils import timezone
 
-from runs.models import Round, User
+from runs import keys
+from runs.models import Account, Role, Round, User
 from tests.api.conftest import ALLOW, Caller
 
 Calling = Callable[[User], Caller]
@@ -26,7 +27,7 @@ def test_nobody_gets_a_401_with_a_challenge(nobody: Caller, method: str, path: s
     response = nobody.send(method, path, {})
 
     assert response.status_code == 401
-    assert response["WWW-Authenticate"] == 'Session realm="api"'
+    assert response["WWW-Authenticate"] == 'Bearer realm="api"'
     assert response.json()["error"]["error_code"] == "not_authenticated"
 
 
@@ -80,3 +81,52 @@ def test_a_change_needs_the_csrf_token_and_a_read_does_not(alice: User, make_rou
     assert respond("f" * 32) == 403
     assert Round.objects.pending().filter(pk=pending.pk).exists()
     assert respond(token) == 200
+
+
+@pytest.fixture
+def with_key(account: Account) -> Callable[..., Caller]:
+    """A caller that sends an API key of the account and nothing else."""
+
+    def with_key(role: Role = Role.OPERATOR, *, secret: str | None = None) -> Caller:
+        secret = secret or keys.issue(account, f"for {role}", role=role).secret
+        return Caller(Client(enforce_csrf_checks=True, headers={"Authorization": f"Bearer {secret}"}))
+
+    return with_key
+
+
+def test_a_key_decides_without_a_cookie_and_under_its_own_name(
+    with_key: Callable[..., Caller], make_round: MakeRound
+) -> None:
+    pending = make_round()
+
+    response = with_key().respond(pending.pk, ALLOW)
+
+    assert response.status_code == 200
+    assert response.json()["decided_by"].startswith("for operator (API key ")
+    assert not response.cookies, "a program must not start to carry a session"
+
+
+def test_a_read_only_key_reads_and_changes_nothing(
+    with_key: Callable[..., Caller], make_round: MakeRound
+) -> None:
+    pending, caller = make_round(), with_key(Role.VIEWER)
+
+    assert caller.get(f"rounds/{pending.pk}").status_code == 200
+    assert caller.respond(pending.pk, ALLOW).status_code == 403
+    assert Round.objects.pending().filter(pk=pending.pk).exists()
+
+
+def test_a_wrong_key_is_a_401_also_beside_a_valid_session(calling: Calling, alice: User) -> None:
+    response = calling(alice).client.get("/api/v2/runs/", headers={"Authorization": "Bearer m3_no_key"})
+
+    assert (response.status_code, response["WWW-Authenticate"]) == (401, 'Bearer realm="api"')
+    assert "API key" in response.json()["error"]["message"]
+
+
+def test_a_key_of_another_account_sees_nothing_of_this_one(make_round: MakeRound, otto: User) -> None:
+    elsewhere = Account.objects.exclude(pk=make_round().account_id).get()
+    secret = keys.issue(elsewhere, "theirs", role=Role.ADMIN).secret
+    caller = Caller(Client(headers={"Authorization": f"Bearer {secret}"}))
+
+    assert caller.get(f"rounds/{Round.objects.get().pk}").status_code == 404
+    assert caller.get("rounds/").json()["data"] == []

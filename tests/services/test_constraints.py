@@ -13,13 +13,15 @@ from django.db import IntegrityError, models, transaction
 from django.utils import timezone
 
 from approvals.models import Policy
-from runs import control
+from runs import control, keys
 from runs.models import (
     Account,
     Agent,
+    ApiKey,
     EndUser,
     Event,
     Membership,
+    Role,
     Round,
     Run,
     Server,
@@ -52,6 +54,9 @@ class World:
     round: Round
     event: Event
     policy: Policy
+    api_key: ApiKey
+    spare: User
+    """Somebody whom no key acts as."""
 
 
 @dataclass
@@ -137,6 +142,8 @@ ATTEMPTS = [
     Attempt("policy_once_per_user", "policy", copy=True, prepare={"scope": "user", "end_user": "end_user"}),
     Attempt("policy_once_per_run", "policy", copy=True, prepare={"scope": "run", "run": "run"}),
     Attempt("policy_has_target", "policy", {"target_server": ""}),
+    Attempt("api_key_role_known", "api_key", {"role": "owner"}),
+    Attempt("api_key_name_once_while_valid", "api_key", {"public_id": "other", "user": "spare"}, copy=True),
 ]
 
 
@@ -169,13 +176,17 @@ def world(make_round: Callable[..., Round], alice: User) -> World:
             account=account, effect="allow", scope="account", target_server="desk", source="api",
             created_at=timezone.now(),
         ),
+        api_key=keys.issue(account, "nightly", role=Role.OPERATOR).key,
+        spare=alice,
     )  # fmt: skip
 
 
 def named_rows(world: World, fields: dict[str, Any]) -> dict[str, Any]:
     """Foreign keys are named by the row of the world that they shall point at."""
     return {
-        name: getattr(world, value) if name in ("end_user", "run") and isinstance(value, str) else value
+        name: getattr(world, value)
+        if name in ("end_user", "run", "user") and isinstance(value, str)
+        else value
         for name, value in fields.items()
     }
 

@@ -89,6 +89,7 @@ class Command(BaseCommand):
             self.stdout.write("Demo logins of this installation (kept in a file that only you can read):")
             for name, role, password in demo.logins():
                 self.stdout.write(f"  {name:<8} {role:<9} {password}")
+            self.stdout.write(f"API key, for http://{_shown(host)}:{port}/api/v2:\n  {demo.api_key()}")
         self.stdout.write("Stop with Ctrl-C.\n")
         sys.stdout.flush()
 
