@@ -10,6 +10,7 @@ from runs.models import Round, ToolCall
 from runs.round_states import RoundKind, RoundStatus
 from runs.run_states import CallPhase
 from runs.worker.moves import Move, next_move
+from runs.worker.task_facts import TaskFacts
 
 
 def call(phase: str, *, allowed: bool = False) -> ToolCall:
@@ -76,3 +77,27 @@ def test_nothing_is_sent_without_a_permission_whatever_the_rows_say() -> None:
             continue  # of the agent itself; no operation waits on one
         move, _ = next_move(call(phase.value), [pause(kind, state, held=held)])
         assert move is not Move.SEND, (phase, kind, state, held)
+
+
+@pytest.mark.parametrize(
+    ("phase", "rounds", "move"),
+    [
+        ("sent", [], Move.FOLLOW),
+        ("input_required", [("elicitation", "pending")], Move.PARKED),
+        ("input_required", [("elicitation", "response_validated")], Move.FOLLOW),
+        # The worker died while the answer was on its way: the server is asked whether it has it.
+        ("input_required", [("elicitation", "delivery_started")], Move.FOLLOW),
+        # The task was lost, and a person has said what became of it.
+        ("unknown", [("outcome", "response_validated")], Move.APPLY_OUTCOME),
+        ("unknown", [("outcome", "pending")], Move.PARKED),
+    ],
+)
+def test_a_call_that_was_answered_with_a_task_is_followed(
+    phase: str, rounds: list[tuple[str, str]], move: Move
+) -> None:
+    row = call(phase)
+    row.wire = {"task": TaskFacts(id="t-1", server="s").stored()}
+
+    found, _ = next_move(row, [pause(*each) for each in rounds])
+
+    assert found is move
