@@ -14,7 +14,7 @@ from runs.durations import parse_timeout
 from runs.errors import ModelValidationError
 from runs.harnesses import get_harness
 from runs.local_tools import LOCAL
-from runs.models import Agent, Role, Server, Tool
+from runs.models import Account, Agent, Role, Server, Tool
 from runs.run_states import PermissionMode
 
 MAX_DEFINITION = 200_000
@@ -157,6 +157,7 @@ def _checked_name(actor: Actor, agent: Agent | None, name: str) -> str:
     text = name.strip()
     if not text or len(text) > 120:
         _refuse("name", ["A name has between 1 and 120 characters."])
+    Account.hold_names(actor.account.pk)
     taken = visible(actor, Agent.objects.filter(name=text))
     if (taken.exclude(pk=agent.pk) if agent else taken).exists():
         _refuse("name", [f"There is an agent named {text} already."])

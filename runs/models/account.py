@@ -36,6 +36,12 @@ class Account(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    @classmethod
+    def hold_names(cls, account_id: int) -> None:
+        """Whoever gives a name in this account does so alone until the transaction ends, so that a check for a name
+        that is taken is still true when the row is stored. Nobody who only refers to the account waits."""
+        cls.objects.select_for_update(no_key=True).filter(pk=account_id).values_list("pk").get()
+
 
 class Membership(models.Model):
     account = models.ForeignKey(Account, on_delete=models.CASCADE, related_name="memberships")
