@@ -277,6 +277,7 @@ def _checked_name(server: Server, name: str) -> str:
         )
     if name == "local":
         raise wrong("name", "“local” is the name of the built-in tools. Choose another.")
+    Account.hold_names(server.account_id)
     if Server.objects.filter(account=server.account, name=name).exclude(pk=server.pk).exists():
         raise wrong("name", f"There is a server named {name} already.")
     return name
