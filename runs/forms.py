@@ -13,8 +13,10 @@ from runs.access import Actor, visible
 from runs.agents import AgentValues
 from runs.control import MAX_MESSAGE, Submission
 from runs.models import Agent, Server, Transport
+from runs.risk import Risk
 from runs.run_states import HumanInput, PermissionMode
 from runs.servers import ServerValues
+from runs.tool_standing import Words
 
 MODES = [
     (mode.value, format_html("{}<small>{}</small>", mode.value.capitalize(), mode.describe))
@@ -238,6 +240,27 @@ class ServerForm(forms.Form):
             headers=data["headers"] or ({} if forget else None),
             variables=data["variables"] or ({} if forget else None),
             trusted=data["trusted"],
+        )
+
+
+class ToolWordsForm(forms.Form):
+    """What an admin says about one tool; empty is "not said", and only a plain yes permits making a call again."""
+
+    risk = forms.TypedChoiceField(
+        choices=[("", "Not said"), *[(risk.value, risk.word) for risk in Risk]],
+        coerce=Risk,
+        empty_value=None,
+        required=False,
+    )
+    idempotent = forms.NullBooleanField(required=False)
+    replay_allowed = forms.NullBooleanField(required=False)
+
+    def words(self) -> Words:
+        data = self.cleaned_data
+        return Words(
+            risk=data["risk"],
+            idempotent=data["idempotent"],
+            replay_allowed=data["replay_allowed"] is True,
         )
 
 

@@ -12,15 +12,14 @@ from django.db.models import JSONField
 from django.db.models.functions import Cast
 from django.utils import timezone
 
-from runs import db, definitions
+from runs import db, definitions, tool_words
 from runs.access import Actor, get
 from runs.binding import binding_of, entries, identity_of, may_hold_command
 from runs.egress import check_url
 from runs.errors import EgressRefused, M3Error, ModelValidationError, StateConflict
 from runs.mcp_client import Inspection, identity, inspect
-from runs.models import Account, Role, Run, Server, Tool, Transport, Turn
+from runs.models import Account, Role, Run, Server, Transport, Turn
 from runs.models.server import server_name
-from runs.risk import Risk
 from runs.run_states import TurnStatus
 from runs.tool_rows import store_tools
 
@@ -80,6 +79,7 @@ def update(actor: Actor, server_id: int, values: ServerValues) -> Server:
     if values.name != server.name:
         _refuse_while_used(server, "renamed")
     _change(server, values)
+    tool_words.ask_anew(actor, server)  # the form says too whether its annotations count
     return server
 
 
@@ -91,7 +91,8 @@ def put(account: Account, values: ServerValues) -> Server:
     """
     server = Server.objects.select_for_update().filter(account=account, name=values.name).first()
     server = server or Server(account=account, name=values.name)
-    _change(server, replace(values, trusted=values.trusted or server.trusted))
+    if not _is(server, values):
+        _change(server, replace(values, trusted=values.trusted or server.trusted))
     return server
 
 
@@ -109,21 +110,13 @@ def remove(actor: Actor, server_id: int) -> str:
 
 
 @transaction.atomic
-def set_risk(actor: Actor, tool: Tool, risk: Risk | None) -> Tool:
-    """Store the admin's word on a tool, which beats its annotations; None takes it back."""
-    actor.require(Role.ADMIN)
-    tool.risk = str(risk.value) if risk else None
-    tool.save(update_fields=["risk"])
-    return tool
-
-
-@transaction.atomic
 def set_trusted(actor: Actor, server_id: int, trusted: bool) -> Server:
-    """Say whether the server's own annotations count (design section 7)."""
+    """Say whether the server's own annotations count (design section 7), and decide anew what waits because of it."""
     actor.require(Role.ADMIN)
     server = _locked(actor, server_id)
     server.trusted = trusted
     server.save(update_fields=["trusted"])
+    tool_words.ask_anew(actor, server)
     return server
 
 
@@ -189,6 +182,15 @@ def uses(server: Server) -> int:
         .filter(bound__has_key=server.name)
     )
     return Run.objects.filter(turns__in=turns).distinct().count()
+
+
+def _is(server: Server, values: ServerValues) -> bool:
+    """Whether the row has this address and these secrets already; its name need not be resolved again then."""
+    if server.pk is None or values.trusted > server.trusted:
+        return False
+    if (server.url, server.entry, server.headers) != (values.url, values.entry, dict(values.headers or {})):
+        return False
+    return server.identity == identity_of(server)
 
 
 def _change(server: Server, values: ServerValues) -> None:

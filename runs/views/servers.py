@@ -11,12 +11,12 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
-from runs import servers
+from runs import servers, tool_words
 from runs.access import Actor, actor_for, get, visible
 from runs.errors import M3Error, ModelValidationError
-from runs.forms import ServerForm
-from runs.models import Role, Server, Tool
-from runs.risk import Risk, effective_risk
+from runs.forms import ServerForm, ToolWordsForm
+from runs.models import Role, Server
+from runs.risk import Risk
 from runs.views.base import page, show_mistakes
 
 
@@ -40,14 +40,11 @@ def server_detail(request: HttpRequest, actor: Actor, server_id: int) -> HttpRes
 
 def _detail(request: HttpRequest, server: Server) -> HttpResponse:
     rows = list(server.tools.defer("input_schema", "output_schema"))
+    words = tool_words.latest_words(server)
     for tool in rows:
         tool.server = server
-        tool.effective = effective_risk(  # type: ignore[attr-defined]  # for the template alone
-            admin=Risk(tool.risk) if tool.risk else None,
-            annotations=tool.annotations,
-            trusted=server.trusted,
-            tool=tool.name,
-        )
+        tool.standing = tool_words.standing_of(tool, server)  # type: ignore[attr-defined]  # for the template alone
+        tool.word = words.get(tool.pk)  # type: ignore[attr-defined]  # so is this
     context = {
         "section": "servers",
         "server": server,
@@ -107,14 +104,15 @@ def _to_look_at(user: object, server_id: int) -> Server:
 
 
 @page("POST", role=Role.ADMIN)
-def server_tool_risk(request: HttpRequest, actor: Actor, server_id: int, tool_id: int) -> HttpResponse:
-    tool = get(actor, Tool.objects.select_related("server"), pk=tool_id, server=server_id)
-    word = request.POST.get("risk", "")
-    if word and word not in list(Risk):
+def server_tool_words(request: HttpRequest, actor: Actor, server_id: int, tool_id: int) -> HttpResponse:
+    """Store an admin's word on a tool; its approvals that wait are decided anew where the risk changes."""
+    form = ToolWordsForm(request.POST)
+    if not form.is_valid():
         raise ModelValidationError(f"A risk is one of {', '.join(Risk)}, or empty for what the server says.")
-    servers.set_risk(actor, tool, Risk(word) if word else None)
+    tool = tool_words.say(actor, server_id, tool_id, form.words())
+    stands = tool_words.standing_of(tool, tool.server)
     messages.success(
-        request, f"{tool.full_name} counts as {word or 'what its server says, if it is trusted'} now."
+        request, f"{tool.full_name} counts as {stands.risk.value} now, because {stands.risk_by.describe}."
     )
     return redirect(f"{reverse('server-detail', args=[server_id])}#tool-{tool.pk}")
 

@@ -40,7 +40,7 @@ def test_a_server_shows_its_tools_with_their_risk(desk: Server, alice: User, cli
     page = client_for(alice).get(f"/servers/{desk.pk}").content.decode()
     for words in ("send_email", "Write", "get_customer", "Read", "refund", "Destroy"):
         assert words in page
-    assert "Set risk" not in page
+    assert "Change what counts" not in page
 
 
 def test_without_trust_a_server_s_word_does_not_count(
@@ -55,13 +55,13 @@ def test_without_trust_a_server_s_word_does_not_count(
 def test_an_admin_sets_and_takes_back_a_risk(desk: Server, ada: User, client_for: ClientFor) -> None:
     client, tool = client_for(ada), Tool.objects.get(name="send_email")
     page = client.post(
-        f"/servers/{desk.pk}/tools/{tool.pk}/risk", {"risk": "money"}, follow=True
+        f"/servers/{desk.pk}/tools/{tool.pk}/words", {"risk": "money"}, follow=True
     ).content.decode()
     assert '<span class="tag money">Money</span>' in page
-    client.post(f"/servers/{desk.pk}/tools/{tool.pk}/risk", {"risk": ""})
+    client.post(f"/servers/{desk.pk}/tools/{tool.pk}/words", {"risk": ""})
     tool.refresh_from_db()
     assert tool.risk is None
-    assert client.post(f"/servers/{desk.pk}/tools/{tool.pk}/risk", {"risk": "fun"}).status_code == 422
+    assert client.post(f"/servers/{desk.pk}/tools/{tool.pk}/words", {"risk": "fun"}).status_code == 422
 
 
 def test_an_admin_trusts_a_server_and_takes_it_back(
@@ -190,7 +190,7 @@ def test_only_admins_change_servers(desk: Server, alice: User, client_for: Clien
     client, tool = client_for(alice), Tool.objects.get(name="send_email")
     for path in ("/servers/new", f"/servers/{desk.pk}/edit", f"/servers/{desk.pk}/remove"):
         assert client.post(path, {}).status_code == 403
-    assert client.post(f"/servers/{desk.pk}/tools/{tool.pk}/risk", {"risk": "read"}).status_code == 403
+    assert client.post(f"/servers/{desk.pk}/tools/{tool.pk}/words", {"risk": "read"}).status_code == 403
 
 
 def test_a_viewer_does_not_test_connections(desk: Server, vera: User, client_for: ClientFor) -> None:

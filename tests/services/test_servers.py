@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from runs import servers
+from runs import servers, tool_words
 from runs.access import Actor, actor_for
 from runs.binding import EntryUnavailableError, binding_of
 from runs.canonical import digest
@@ -20,6 +20,7 @@ from runs.mcp_client import HttpBinding, Inspection, StdioBinding, ToolDefinitio
 from runs.models import Agent, Run, Server, Tool, User
 from runs.risk import Risk
 from runs.servers import ServerValues
+from runs.tool_standing import Words
 
 FILES = {
     "files": {
@@ -254,7 +255,7 @@ def test_an_inspection_stores_tools_in_order_and_keeps_the_admin_s_word(
 ) -> None:
     Tool.objects.all().delete()
     servers.store_inspection(desk, found(tool("b"), tool("a"), problems=("One tool was left out.",)))
-    servers.set_risk(admin, Tool.objects.get(name="a"), Risk.MONEY)
+    tool_words.say(admin, desk.pk, Tool.objects.get(name="a").pk, Words(risk=Risk.MONEY))
     servers.store_inspection(desk, found(tool("a", "Does more."), tool("c")))
     rows = {row.name: row for row in Tool.objects.all()}
     assert [row.name for row in Tool.objects.filter(present=True)] == ["a", "c"]
