@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.differential.both import Both
@@ -38,7 +38,6 @@ def play(both: Both, executions: Callable[[], str], examples: int) -> None:
             stateful_step_count=STEPS,
             deadline=None,
             print_blob=True,
-            phases=[Phase.explicit, Phase.generate],
             suppress_health_check=list(HealthCheck),
         ),
     )
