@@ -25,6 +25,9 @@ MAX_STATUS_TEXT = 500
 POLL_AFTER_LEAST, POLL_AFTER_MOST, POLL_AFTER_DEFAULT = 0.2, 60.0, 1.0
 """Seconds between two looks at a task, whatever its server wishes."""
 
+TTL_MOST = 10 * 365 * 86_400.0
+"""Seconds; a promise to keep a task for longer is taken for this."""
+
 WORKING, INPUT_REQUIRED, COMPLETED = "working", "input_required", "completed"
 CANCELLED, FAILED = "cancelled", "failed"
 
@@ -84,7 +87,8 @@ def poll_after(raw: Mapping[str, Json]) -> float:
 
 def ttl(raw: Mapping[str, Json]) -> float | None:
     """Seconds from its creation for which the server keeps the task; None if it does not say."""
-    return _milliseconds(raw.get("ttlMs"))
+    promised = _milliseconds(raw.get("ttlMs"))
+    return None if promised is None else min(promised, TTL_MOST)
 
 
 def status_message(raw: Mapping[str, Json]) -> str:

@@ -181,7 +181,7 @@ def _given_up(task: TaskFacts, outcome: TaskOutcome, now: dt.datetime) -> TaskOu
             "it took effect is unknown."
         )
         return Failed(code=FailureCode.TIMEOUT, message=message, sent=True)
-    if isinstance(outcome, Unanswered) and task.kept_until is not None and now >= task.kept_until:
+    if isinstance(outcome, Unanswered) and not task.kept(now):
         message = "The server does not answer, and the time for which it keeps its task is over. "
         return Failed(code=FailureCode.TIMEOUT, message=message + outcome.message, sent=True)
     return outcome

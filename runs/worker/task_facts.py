@@ -24,7 +24,7 @@ BACKOFF_FIRST, BACKOFF_MOST = 1.0, 60.0
 MAX_CANCELS = 5
 """How often a server is told that nobody waits for its task any more, until it hears."""
 
-_TIMES = ("look_at", "working_since", "kept_until")
+_TIMES = ("begun_at", "look_at", "working_since")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,10 +34,12 @@ class TaskFacts:
     id: str
     server: str
     """Digest of what the server was when it began the task: no other one is asked about it or given its answers."""
+    begun_at: dt.datetime
+    """When we first heard of it."""
     look_at: dt.datetime | None = None
     """When to look, or to cancel, next; None for at once."""
-    kept_until: dt.datetime | None = None
-    """Until when the server promised to know the task."""
+    ttl: float | None = None
+    """Seconds from its beginning for which the server promises to know it; None without a promise."""
     worked: float = 0.0
     """Seconds that the server has worked, without the stretch since `working_since`."""
     working_since: dt.datetime | None = None
@@ -50,6 +52,10 @@ class TaskFacts:
     """How often the server was told, in vain, that nobody waits for it."""
     over: bool = False
     """Nothing is left to look at or to cancel."""
+
+    def kept(self, now: dt.datetime) -> bool:
+        """Whether the server still has to know the task, as far as it has promised anything."""
+        return self.ttl is None or (now - self.begun_at).total_seconds() < self.ttl
 
     def working_seconds(self, now: dt.datetime) -> float:
         return self.worked + ((now - self.working_since).total_seconds() if self.working_since else 0.0)

@@ -32,7 +32,7 @@ def started(held: Lease, step_id: int, task: TaskStarted, server: str) -> None:
     call_journal.resolve_rounds(here.step)
     here.call.phase, here.call.raw_result = CallPhase.SENT.value, None
     here.call.wire = {**here.call.wire, "request_state": None, "responses": None}
-    facts = TaskFacts(id=task.task_id, server=server, working_since=now)
+    facts = TaskFacts(id=task.task_id, server=server, begun_at=now, working_since=now)
     _keep(here, _seen(facts, task, now), message=task.message)
     call_journal.note(here, "tool_call.task", {"kept_seconds": task.ttl})
 
@@ -136,13 +136,8 @@ def _facts(here: Place) -> TaskFacts:
 
 
 def _seen(facts: TaskFacts, task: TaskStarted | Working, now: dt.datetime) -> TaskFacts:
-    """With what the server said of when to look next, and for how long it keeps the task."""
-    kept = None if task.ttl is None else _after(now, task.ttl)
-    return replace(facts, look_at=_after(now, task.poll_after), kept_until=facts.kept_until or kept)
-
-
-def _after(now: dt.datetime, seconds: float) -> dt.datetime:
-    return now + dt.timedelta(seconds=seconds)
+    """With what the server said of when to look next, and for how long it keeps the task; both may change."""
+    return replace(facts, look_at=now + dt.timedelta(seconds=task.poll_after), ttl=task.ttl)
 
 
 def _keep(here: Place, facts: TaskFacts, *, message: str | None = None) -> None:

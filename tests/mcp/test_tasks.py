@@ -3,105 +3,30 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from runs.mcp_client import (
-    Answer,
     Completed,
     Failed,
     HttpBinding,
     InputRequired,
-    Operation,
-    TaskOutcome,
     TaskStarted,
     Unanswered,
     Working,
-    answer_to_wire,
     cancel_task,
-    poll,
 )
 from tests.mcp.bindings import LEGACY, PATIENCE, effects_in, module, raw
+from tests.mcp.looker import NAME, TASK, Looker, question, telling
 from tests.mcp.recorder import Recorder
-from tests.servers.raw_http import MODERN, RawHttp, Reply, error, raw_http, result
-
-NAME = answer_to_wire(Answer(action="accept", content={"name": "Ada"}))
-TASK = "t-1"
-
-
-@dataclass
-class Looker:
-    """Looks at tasks, and keeps what it was told to write down."""
-
-    saved: Any = None
-    notes: list[tuple[str, Any]] = field(default_factory=list)
-    fails_on: str = ""
-
-    async def look(
-        self,
-        binding: Any,
-        task_id: str = TASK,
-        *,
-        responses: Mapping[str, Any] | None = None,
-        answered: Collection[str] = (),
-        timeout: float = PATIENCE,
-        max_bytes: int = 1_000_000,
-    ) -> TaskOutcome:
-        return await poll(
-            binding,
-            task_id,
-            Operation(kind="tool", name="work"),
-            saved=self.saved,
-            responses=responses or {},
-            answered=answered,
-            journal=self,
-            timeout=timeout,
-            max_bytes=max_bytes,
-        )
-
-    async def updating(self, keys: Collection[str]) -> None:
-        await self._note("updating", sorted(keys))
-
-    async def updated(self, keys: Collection[str]) -> None:
-        await self._note("updated", sorted(keys))
-
-    async def finished(self, raw: Mapping[str, Any]) -> None:
-        await self._note("finished", raw)
-
-    async def _note(self, what: str, facts: Any) -> None:
-        self.notes.append((what, facts))
-        if what == self.fails_on:
-            raise OSError("the disk is full")
+from tests.servers.raw_http import MODERN, Reply, error, raw_http, result
 
 
 @pytest.fixture
 def looker() -> Looker:
     return Looker(saved=MODERN)
-
-
-def question(message: str = "Who?") -> dict[str, Any]:
-    schema = {"type": "object", "properties": {"name": {"type": "string"}}}
-    return {"method": "elicitation/create", "params": {"message": message, "requestedSchema": schema}}
-
-
-@contextmanager
-def telling(*tasks: dict[str, Any] | Reply) -> Iterator[tuple[HttpBinding, RawHttp]]:
-    """A server that tells of the task what stands next in `tasks`, the last again and again, and takes any answer."""
-    left = list(tasks)
-
-    def answer(message: dict[str, Any], headers: dict[str, str]) -> Reply:
-        if message["method"] != "tasks/get":
-            return result(message)
-        now = left.pop(0) if len(left) > 1 else left[0]
-        return now if isinstance(now, Reply) else result(message, **{"taskId": TASK, **now})
-
-    with raw_http(answer) as server:
-        yield HttpBinding(url=server.url, allow_private=True), server
 
 
 # --- how a task begins ------------------------------------------------------------------------------------
@@ -181,6 +106,13 @@ async def test_the_interval_that_a_server_wishes_is_clamped(
         outcome = await looker.look(binding)
     assert isinstance(outcome, Working)
     assert (outcome.poll_after, outcome.ttl) == (seconds, 5.0)
+
+
+async def test_a_promise_to_keep_a_task_for_ages_is_taken_for_ten_years(looker: Looker) -> None:
+    with telling({"status": "working", "ttlMs": 10**14}) as (binding, _):
+        outcome = await looker.look(binding)
+    assert isinstance(outcome, Working)
+    assert outcome.ttl == 10 * 365 * 86_400
 
 
 # --- answers ----------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import itertools
 
 import pytest
@@ -96,7 +97,7 @@ def test_a_call_that_was_answered_with_a_task_is_followed(
     phase: str, rounds: list[tuple[str, str]], move: Move
 ) -> None:
     row = call(phase)
-    row.wire = {"task": TaskFacts(id="t-1", server="s").stored()}
+    row.wire = {"task": TaskFacts(id="t-1", server="s", begun_at=dt.datetime.now(dt.UTC)).stored()}
 
     found, _ = next_move(row, [pause(*each) for each in rounds])
 

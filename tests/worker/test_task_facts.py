@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import json
 
@@ -12,7 +13,7 @@ from runs.worker import task_facts
 from runs.worker.task_facts import BACKOFF_MOST, MAX_CANCELS, TaskFacts
 
 NOON = dt.datetime(2026, 11, 1, 12, 0, tzinfo=dt.UTC)
-TASK = TaskFacts(id="t-1", server="s", working_since=NOON)
+TASK = TaskFacts(id="t-1", server="s", begun_at=NOON, working_since=NOON)
 
 
 def later(seconds: float) -> dt.datetime:
@@ -37,6 +38,13 @@ def test_a_persons_time_does_not_count_as_the_servers() -> None:
     assert answered.at_work(later(100_009)).working_seconds(later(100_010)) == 20
 
 
+def test_a_server_may_forget_a_task_once_the_time_it_promised_is_over() -> None:
+    promised = dataclasses.replace(TASK, ttl=60.0)
+    assert promised.kept(later(59))
+    assert not promised.kept(later(60))
+    assert TASK.kept(later(10**6))
+
+
 def test_looks_that_come_to_nothing_are_repeated_later_and_later() -> None:
     waits, task = [], TASK
     for _ in range(20):
@@ -58,8 +66,9 @@ def test_what_is_stored_is_json_and_comes_back_as_it_was() -> None:
     task = TaskFacts(
         id="t-1",
         server="s",
+        begun_at=NOON,
         look_at=later(1),
-        kept_until=later(60),
+        ttl=60.0,
         worked=1.5,
         answered=("a", "b:1"),
         unheard=2,
@@ -81,7 +90,7 @@ def test_a_call_that_is_to_be_made_again_does_not_follow_its_old_task() -> None:
 
 
 def test_a_task_is_forsaken_once_its_step_has_ended_before_it() -> None:
-    over = TaskFacts(id="t-1", server="s", over=True)
+    over = TaskFacts(id="t-1", server="s", begun_at=NOON, over=True)
     assert task_facts.forsaken(step(TASK)) is None
     assert task_facts.forsaken(step(TASK, {"status": "cancelled"}, phase="unknown")) == TASK
     assert task_facts.forsaken(step(over, {"status": "done"}, phase="done")) is None
@@ -89,7 +98,7 @@ def test_a_task_is_forsaken_once_its_step_has_ended_before_it() -> None:
 
 
 def test_its_server_is_told_at_once_the_first_time_and_after_a_while_again() -> None:
-    resting = TaskFacts(id="t-1", server="s", look_at=later(60))
+    resting = TaskFacts(id="t-1", server="s", begun_at=NOON, look_at=later(60))
     ended = {"status": "cancelled"}
     assert task_facts.wanted_at(step(resting)) == later(60)
     assert task_facts.wanted_at(step(resting, ended, phase="unknown")) is None

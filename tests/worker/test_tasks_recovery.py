@@ -9,7 +9,7 @@ import pytest
 
 from runs import db
 from runs.control import cancel
-from runs.models import Run, Server
+from runs.models import Run, Server, ToolCall
 from runs.round_rows import Decider
 from tests.worker.conftest import Desk, replaced, results
 from tests.worker.following import NAME, TasksServer, call_of, told
@@ -68,6 +68,48 @@ async def test_an_answer_whose_arrival_is_uncertain_leaves_again_only_if_it_is_s
     assert (await second.finished(run)).outcome == "completed"
     assert len(tasks.done("update")) == updates
     assert "Ada" in (await db.read(results, run))["steps.0"]["result"]
+
+
+async def test_a_task_whose_id_was_journalled_and_no_more_is_followed(
+    desk_: Desk,
+    desk_of: Callable[..., Any],
+    stop: Callable[[], Any],
+    tasks: TasksServer,
+    at_tasks: Callable[..., Any],
+) -> None:
+    """The worker dies between storing the server's reply and looking at it."""
+    run = await at_tasks("report", {"seconds": 1.0})
+    await desk_.eventually(lambda: tasks.done("look"), "the first look", run)
+    await stop()
+
+    def go_back() -> None:
+        call = call_of(run)
+        reply = {"resultType": "task", "taskId": call.wire.pop("task")["id"], "status": "working"}
+        call.raw_result = reply
+        call.save()
+
+    await db.write(go_back)
+    second = await replaced(desk_of, desk_, stop)
+    assert (await second.finished(run)).outcome == "completed"
+    assert len(tasks.done("begun")) == 1
+
+
+async def test_a_result_that_was_journalled_and_no_more_is_the_calls_result_without_another_look(
+    desk_: Desk,
+    desk_of: Callable[..., Any],
+    stop: Callable[[], Any],
+    tasks: TasksServer,
+    at_tasks: Callable[..., Any],
+) -> None:
+    run = await at_tasks("never_ends")
+    await desk_.eventually(lambda: tasks.done("look"), "the first look", run)
+    await stop()
+    tasks.kill()
+    raw = {"resultType": "task", "taskId": "t-9", "content": [{"type": "text", "text": "it ended after all"}]}
+    await db.write(ToolCall.objects.filter(step__run=run).update, raw_result=raw)
+    second = await replaced(desk_of, desk_, stop)
+    await second.finished(run)
+    assert (await db.read(results, run))["steps.0"]["result"] == "it ended after all"
 
 
 async def test_a_server_that_is_away_is_asked_later_and_the_page_says_so(
