@@ -57,6 +57,7 @@ class Config:
     sweep_seconds: float
     tool_list_seconds: float
     call_timeout_seconds: float
+    keeper_orphan_seconds: float
     task_timeout_seconds: float
     worker_concurrency: int
     max_body_bytes: int
@@ -320,6 +321,7 @@ def load(base_dir: Path, source: Mapping[str, str] | None = None) -> Config:
         sweep_seconds=read.get("M3_SWEEP_SECONDS", 2.0, _positive, "seconds"),
         tool_list_seconds=read.get("M3_TOOL_LIST_SECONDS", 60.0, _positive, "seconds"),
         call_timeout_seconds=read.get("M3_CALL_TIMEOUT_SECONDS", 120.0, _positive, "seconds"),
+        keeper_orphan_seconds=read.get("M3_KEEPER_ORPHAN_SECONDS", 86_400.0, _positive, "seconds"),
         task_timeout_seconds=read.get("M3_TASK_TIMEOUT_SECONDS", 86400.0, _positive, "seconds"),
         worker_concurrency=read.get("M3_WORKER_CONCURRENCY", 16, _whole, "a whole number"),
         max_body_bytes=read.get("M3_MAX_BODY_BYTES", 1_000_000, _whole, "bytes, a whole number"),

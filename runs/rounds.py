@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.db import transaction
@@ -44,6 +44,8 @@ class Opening:
     shown_digest: str = ""
     request_state: str | None = None
     held_by: lease.Lease | None = None
+    place: Mapping[str, str] = field(default_factory=dict)
+    """Where a live session was interrupted: `harness_session_id` and `native_resume_token`."""
 
 
 def open_round(run: Run, turn: Turn, step: Step, opening: Opening, *, deadline: dt.datetime | None) -> Round:
@@ -77,6 +79,7 @@ def open_round(run: Run, turn: Turn, step: Step, opening: Opening, *, deadline: 
         context=dict(opening.context),
         shown_digest=opening.shown_digest,
         held=opening.held_by is not None,
+        **opening.place,
         deadline=deadline,
         lease_owner=opening.held_by.owner if opening.held_by else "parked",
         lease_token=uuid.uuid4().hex,

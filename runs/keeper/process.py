@@ -188,7 +188,8 @@ async def run(path: str, spec: Spec, ready: Any) -> None:
     keeper = Keeper(spec, process)
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, keeper.over.set)
-    for number in (signal.SIGHUP, signal.SIGINT):  # a terminal that closes is not our end; set after the child's start
+    # A terminal that closes is not our end. Set after the child's start, which must not inherit it.
+    for number in (signal.SIGHUP, signal.SIGINT):
         loop.add_signal_handler(number, lambda: None)
     os.umask(0o177)
     server = await asyncio.start_unix_server(keeper.serve, path, limit=MAX_FRAME_BYTES)

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from runs.errors import EgressRefused
 
 from .http import BodyEncodedError, BodyTooLargeError, HttpLink
+from .kept import KeptLink
 from .mapping import clip
 from .negotiation import ProbeEndedServerError
 from .sessions import Attempt
@@ -77,6 +78,8 @@ def _from_protocol_error(error: MCPError, attempt: Attempt, max_bytes: int) -> F
     if error.code == CONNECTION_CLOSED and _is_lost_connection(error.message):
         if (isinstance(link, StdioLink) and link.too_large) or "byte limit" in error.message:
             return too_large(max_bytes, sent=sent)
+        if isinstance(link, KeptLink) and not link.heard_of_end:
+            return _keeper_died(sent=sent)
         return _died(link.last_words() if isinstance(link, StdioLink) else "", sent=sent)
     if error.code in (PARSE_ERROR, INVALID_REQUEST) and error.message.startswith(_NOT_MCP):
         message = "The answer is not an MCP message. Check that the URL is that of an MCP server."
@@ -114,6 +117,12 @@ def _died(last_words: str, *, sent: bool) -> Failed:
     if last_words:
         message += f" Its last line was: {last_words}"
     message += " Whether the call took effect is unknown." if sent else " Check that it starts by itself."
+    return Failed(code=FailureCode.SERVER_DIED, message=message, sent=sent)
+
+
+def _keeper_died(*, sent: bool) -> Failed:
+    message = "The process that kept the server's session has ended, and the server with it."
+    message += " Whether the call took effect is unknown." if sent else " Try again."
     return Failed(code=FailureCode.SERVER_DIED, message=message, sent=sent)
 
 

@@ -21,8 +21,10 @@ from runs.lease import Lease
 from runs.models import Round, Step
 from runs.round_states import RoundStatus
 from runs.worker import journal
-from runs.worker.calls import CallDriver, Held
+from runs.worker.calls import CallDriver
 from runs.worker.following import Follower
+from runs.worker.leftovers import end_leftovers
+from runs.worker.prompts import Held
 from runs.worker.view import View, load
 
 log = logging.getLogger(__name__)
@@ -70,18 +72,24 @@ class _Driver:
     def __init__(self, held: Held, signal: asyncio.Event) -> None:
         self.held, self.lease, self.signal = held, held.lease, signal
         self.tasks: dict[int, asyncio.Task[None]] = {}
+        self.calls: dict[int, CallDriver] = {}
         self.sleeps_until: dt.datetime | None = None
 
     async def drive(self) -> bool:
         """Pass after pass over the journal. True if a newer wake came while the run was being given back."""
+        taken = False
         try:
             async with self._renewing():
+                await end_leftovers(self.lease)
                 while True:
                     parked = await self._pass()
                     if parked is not None:
                         return parked
+        except LeaseLost:
+            taken = True
+            raise
         finally:
-            await self._stop_calls()
+            await self._stop_calls(taken)
 
     async def _pass(self) -> bool | None:
         self.signal.clear()
@@ -131,7 +139,7 @@ class _Driver:
     def _start_calls(self, view: View) -> None:
         for step in view.open_calls():
             if step.pk not in self.tasks:
-                driver = CallDriver(self.held, step.pk)
+                driver = self.calls[step.pk] = CallDriver(self.held, step.pk)
                 self.tasks[step.pk] = asyncio.create_task(
                     driver.drive(), name=f"run {self.lease.run_id} step {step.seq}"
                 )
@@ -152,14 +160,21 @@ class _Driver:
             changed.cancel()
         for step_id, task in list(self.tasks.items()):
             if task.done():
-                del self.tasks[step_id]
+                del self.tasks[step_id], self.calls[step_id]
                 task.result()
 
-    async def _stop_calls(self) -> None:
-        """Cancel what is under way; the protocol's cancellation goes out, sessions and children are closed."""
-        for task in self.tasks.values():
-            task.cancel()
+    async def _stop_calls(self, taken: bool) -> None:
+        """Stop what is under way. The protocol's cancellation goes out, sessions and children are closed, except for
+        sessions that are left to the next worker; `taken` means that there is one already."""
+        try:
+            settling = [call.before_stop(taken=taken) for call in self.calls.values()]
+            await asyncio.gather(*settling, return_exceptions=True)
+        finally:
+            for task in self.tasks.values():
+                task.cancel()
         await asyncio.gather(*self.tasks.values(), return_exceptions=True)
+        if not taken:
+            await asyncio.gather(*(call.after_stop() for call in self.calls.values()), return_exceptions=True)
 
     @contextlib.asynccontextmanager
     async def _renewing(self) -> AsyncIterator[None]:

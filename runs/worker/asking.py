@@ -99,8 +99,10 @@ def elicitation(
     *,
     request_state: str | None = None,
     held_by: Lease | None = None,
+    place: Mapping[str, str] | None = None,
 ) -> Round:
-    """A server asks. `held_by` is the lease of the worker whose live session waits for the answer.
+    """A server asks. `held_by` is the lease of the worker whose live session waits for the answer; `place` are the
+    fields by which another worker finds that session again.
 
     Where nobody may be asked the answers given in advance are used; `refusal` must have said that they fit.
     """
@@ -112,6 +114,7 @@ def elicitation(
         shown_digest=digest(dict(asked)),
         request_state=request_state,
         held_by=held_by,
+        place=place or {},
     )
     round_ = rounds.open_round(run, turn, step, opening, deadline=deadline(run))
     return round_ if run.human_input == HumanInput.MANAGED else planning.answer(turn, step.call, round_)

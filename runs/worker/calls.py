@@ -7,47 +7,54 @@ import datetime as dt
 import logging
 import time
 import uuid
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, ParamSpec, TypeVar
 
 from django.conf import settings
 from django.utils import timezone
 
 from runs import clock, db, local_tools
-from runs.binding import binding_of, identity_of
-from runs.errors import M3Error, NotFound
-from runs.gate import Gate
-from runs.lease import Lease
+from runs.binding import binding_of
+from runs.errors import LeaseLost, M3Error
 from runs.local_tools import LOCAL, LocalTool
 from runs.mcp_client import (
-    Answer,
     Binding,
     Completed,
     Failed,
-    FormRequest,
     InputRequired,
     InspectionFailed,
-    Operation,
+    LiveSession,
     Outcome,
-    Refusal,
+    ResumedOutcome,
+    SessionInfo,
+    SessionLost,
     StateRefused,
     TaskStarted,
-    ToolDefinition,
-    UrlRequest,
     UrlsRequired,
-    answer_to_wire,
     inspect,
     perform,
+    resume,
 )
 from runs.mcp_client.results import outcome_from_result
-from runs.models import Round, Server, Step, Tool, ToolCall
+from runs.models import Round, Server, Step, ToolCall
 from runs.round_states import RoundStatus
-from runs.worker import call_journal, gating, leg_rows, recovery, replay, task_facts, task_rows
+from runs.worker import (
+    call_journal,
+    gating,
+    leg_rows,
+    operations,
+    recovery,
+    session_rows,
+    task_facts,
+    task_rows,
+)
 from runs.worker.following import Follower
 from runs.worker.moves import Move, next_move
-from runs.worker.requests_in import answer_of, stored_requests
+from runs.worker.prompts import Held, Prompts
+from runs.worker.requests_in import stored_requests
 
+P = ParamSpec("P")
+T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 LIST_TIMEOUT = 30.0
@@ -56,17 +63,7 @@ LIST_TIMEOUT = 30.0
 PROGRESS_EVERY = 1.0
 """Seconds between two stored progress notes of one call."""
 
-
-@dataclass
-class Held:
-    """What the live sessions of one driven run share with its driver."""
-
-    lease: Lease
-    gate: Gate
-    legs: asyncio.Semaphore
-    """Slots for work on servers; a call that waits for a person gives its slot back."""
-    waiting: dict[str, asyncio.Future[Mapping[str, Any]]] = field(default_factory=dict)
-    """Round id -> the future that a live session waits on."""
+START_AGAIN = "Look at the server, then start the run again."
 
 
 class CallDriver:
@@ -74,10 +71,10 @@ class CallDriver:
 
     def __init__(self, held: Held, step_id: int) -> None:
         self.held, self.lease, self.step_id = held, held.lease, step_id
-        self._one_prompt_at_a_time = asyncio.Lock()
-        self._unanswerable = ""
-        self._replayed = 0
-        """Prompts of this attempt that were answered from an earlier one."""
+        self.prompts = Prompts(held, step_id)
+        self.keep = session_rows.keep_for(held.lease)
+        self._kept = False
+        """Whether another worker could go on with the session that is open."""
         self._progress_at = 0.0
 
     async def drive(self) -> None:
@@ -112,6 +109,20 @@ class CallDriver:
                 case Move.APPLY_OUTCOME if round_:
                     await db.write(call_journal.apply_outcome, self.lease, self.step_id, round_.pk)
 
+    async def before_stop(self, *, taken: bool) -> None:
+        """Settle what becomes of an open session when this driver is stopped.
+
+        Of a call that is over it is ended. `taken` means that the run is somebody else's, and so is the session. A
+        worker that only stops leaves a session in which a person was asked, and ends any other.
+        """
+        open_ = await db.read(session_rows.is_open, self.step_id)
+        self.keep.leave = open_ and self._kept and (taken or self.prompts.any)
+
+    async def after_stop(self) -> None:
+        """A session that was ended is not to be looked for by the next worker."""
+        if self._kept and not self.keep.leave:
+            await db.write(session_rows.forget, self.lease, self.step_id)
+
     async def _gate(self, call: ToolCall) -> None:
         if await self._look(call):
             await db.write(gating.gate, self.lease, self.step_id, self.held.gate)
@@ -139,13 +150,13 @@ class CallDriver:
 
     async def _leg(self, call: ToolCall, *, just_decided: bool) -> None:
         try:
-            target = _target(call)
+            target = operations.target(call)
         except M3Error as error:
             await db.write(call_journal.failed, self.lease, self.step_id, error.message, unknown=False)
             return
         if not just_decided and not await self._still_permitted(call):
             return
-        self._replayed = 0
+        self.prompts.new_attempt()
         async with self.held.legs:
             if isinstance(target, LocalTool):
                 outcome = await self._perform_here(call, target)
@@ -156,19 +167,21 @@ class CallDriver:
     async def _perform(self, call: ToolCall, binding: Binding) -> Outcome:
         return await perform(
             binding,
-            await db.read(_operation, call),
+            await db.read(operations.operation, call),
             saved=call.server.negotiated if call.server else None,
-            elicit=self._elicit,
-            journal=self._journal,
-            progress=self._progress,
+            elicit=self._guarded(self.prompts.answer),
+            journal=self._guarded(self._journal),
+            progress=self._guarded(self._progress),
             timeout=settings.M3.call_timeout_seconds,
+            on_session=self._guarded(self._session),
+            keep=self.keep,
         )
 
     async def _perform_here(self, call: ToolCall, tool: LocalTool) -> Outcome:
         """A local tool, with the same journal around it as a server's."""
         await self._journal("sent", f"local-{uuid.uuid4().hex}", LOCAL, {})
         timeout = settings.M3.call_timeout_seconds
-        outcome = await local_tools.perform(tool, call.arguments, elicit=self._elicit, timeout=timeout)
+        outcome = await local_tools.perform(tool, call.arguments, elicit=self.prompts.answer, timeout=timeout)
         if isinstance(outcome, Completed):
             await self._journal("result", "", LOCAL, outcome.raw)
         return outcome
@@ -176,12 +189,35 @@ class CallDriver:
     async def _recover(self, call: ToolCall) -> None:
         """The worker that sent this call is gone; its reply may have been journalled all the same."""
         if call.raw_result is None:
-            await db.write(recovery.recover, self.lease, self.step_id)
+            await self._go_on(call)
             return
-        operation = await db.read(_operation, call)
+        operation = await db.read(operations.operation, call)
         negotiated = (call.server.negotiated if call.server else None) or {}
         outcome = await outcome_from_result(call.raw_result, operation, negotiated)
         await self._store(call, outcome)
+
+    async def _go_on(self, call: ToolCall) -> None:
+        """Attach to the session that the other worker left, or go on without it as far as can be proven."""
+        live = await db.write(session_rows.take, self.lease, self.step_id)
+        if live is None:
+            await db.write(recovery.recover, self.lease, self.step_id)
+            return
+        self._kept = True
+        if isinstance(live, LiveSession):
+            async with self.held.legs:
+                outcome = await resume(
+                    operations.binding_if_any(call),
+                    await db.read(operations.operation, call),
+                    live,
+                    keep=self.keep,
+                    elicit=self._guarded(self.prompts.answer),
+                    journal=self._guarded(self._journal),
+                    progress=self._guarded(self._progress),
+                    timeout=settings.M3.call_timeout_seconds,
+                )
+            await self._store(call, outcome)
+        else:
+            await self._store(call, live)
 
     async def _follow(self, step: Step) -> bool:
         """Look at the task that the server works on; False if it is too early for that."""
@@ -189,15 +225,20 @@ class CallDriver:
         if task is None or (wanted_at is not None and wanted_at > await db.read(clock.now)):
             return False
         follower = Follower(self.lease, self.held.gate, self.held.legs, self.step_id)
-        await follower.look(step.call, task, await db.read(_operation, step.call))
+        await follower.look(step.call, task, await db.read(operations.operation, step.call))
         return True
 
-    async def _store(self, call: ToolCall, outcome: Outcome) -> None:
+    async def _store(self, call: ToolCall, outcome: ResumedOutcome) -> None:
         where = (self.lease, self.step_id)
-        if self._unanswerable:
-            await db.write(leg_rows.nobody, *where, self._unanswerable)
+        if self.prompts.unanswerable:
+            await db.write(leg_rows.nobody, *where, self.prompts.unanswerable)
             return
+        lost = isinstance(outcome, Failed) and outcome.outcome_unknown
+        if lost and call.server_name != LOCAL and await db.read(session_rows.someone_waits, self.step_id):
+            outcome = SessionLost(lost="server", message=f"{getattr(outcome, 'message', '')} {START_AGAIN}")
         match outcome:
+            case SessionLost(message=message):
+                await db.write(recovery.recover, *where, message)
             case Completed(raw=raw, is_error=is_error, problem=problem):
                 await db.write(call_journal.complete, *where, raw, is_error=is_error, problem=problem)
             case InputRequired(requests=asked, request_state=state):
@@ -209,14 +250,16 @@ class CallDriver:
             case UrlsRequired(requests=asked):
                 await db.write(call_journal.urls_required, *where, stored_requests(asked))
             case TaskStarted():
-                await db.write(task_rows.started, *where, outcome, _identity(call.server))
+                await db.write(task_rows.started, *where, outcome, operations.identity(call.server))
             case StateRefused(message=message):
                 await db.write(call_journal.state_refused, *where, message)
             case Failed(message=message, outcome_unknown=unknown):
                 await db.write(call_journal.failed, *where, message, unknown=unknown)
         await self._remember_negotiation(call, outcome)
+        if self._kept:
+            await db.write(session_rows.forget, *where)
 
-    async def _remember_negotiation(self, call: ToolCall, outcome: Outcome) -> None:
+    async def _remember_negotiation(self, call: ToolCall, outcome: ResumedOutcome) -> None:
         negotiated = getattr(outcome, "negotiated", None)
         if negotiated and call.server is not None and dict(negotiated) != call.server.negotiated:
             await db.write(leg_rows.store_negotiation, call.server.pk, dict(negotiated))
@@ -229,6 +272,24 @@ class CallDriver:
         elif event == "result":
             await db.write(call_journal.received, self.lease, self.step_id, payload)
 
+    async def _session(self, info: SessionInfo) -> None:
+        """A session of an older server that another worker could go on with is stored before the call leaves."""
+        if "initialize" in info.negotiated and (info.keeper or info.session_id):
+            await db.write(session_rows.remember, self.lease, self.step_id, info)
+            self._kept = True
+
+    def _guarded(self, callback: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
+        """The callback; if it finds the run taken away, it settles the session before the leg stops."""
+
+        async def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
+            try:
+                return await callback(*args, **kwargs)
+            except LeaseLost:
+                await self.before_stop(taken=True)
+                raise
+
+        return guarded
+
     async def _progress(self, value: float, total: float | None, message: str | None) -> None:
         if time.monotonic() - self._progress_at < PROGRESS_EVERY:
             return
@@ -236,95 +297,11 @@ class CallDriver:
         note = {"value": value, "total": total, "message": message}
         await db.write(leg_rows.store_progress, self.lease, self.step_id, note)
 
-    async def _elicit(self, request: FormRequest | UrlRequest) -> Answer | Refusal:
-        """Asked on a session that stays open: store the round, keep the session, wait for the answer.
-
-        Two prompts of one call are asked one after the other, since an operation has one open round. In a call that
-        is made again after a crash, stored answers come first (A4).
-        """
-        async with self._one_prompt_at_a_time:
-            stored = await db.write(replay.stored_answer, self.lease, self.step_id, request, self._replayed)
-            if stored is not None:
-                self._replayed += 1
-                return answer_of(stored)
-            opened = await db.write(leg_rows.open_held, self.lease, self.step_id, request)
-            if isinstance(opened, str):
-                self._unanswerable = opened
-                return Refusal(opened)
-            responses = opened.responses or await self._answered(opened.pk)
-            await db.write(leg_rows.start_held_delivery, self.lease, opened.pk)
-        return answer_of(next(iter(responses.values())))
-
-    async def _answered(self, round_id: str) -> Mapping[str, Any]:
-        """What a person says; meanwhile this call takes no slot of those that work."""
-        answered: asyncio.Future[Mapping[str, Any]] = asyncio.get_running_loop().create_future()
-        self.held.waiting[round_id] = answered
-        self.held.legs.release()
-        try:
-            return await answered
-        finally:
-            self.held.waiting.pop(round_id, None)
-            await self.held.legs.acquire()
-
 
 def _load(step_id: int) -> tuple[Step, list[Round]]:
     step = Step.objects.select_related("call__server", "turn", "run").get(pk=step_id)
     over = [RoundStatus.RESOLVED.value, RoundStatus.FAILED.value]
     return step, list(step.rounds.exclude(status__in=over).order_by("created_at"))
-
-
-def _target(call: ToolCall) -> Binding | LocalTool:
-    """What the call goes to. Raises M3Error with a sentence if it is not there any more."""
-    if call.server_name == LOCAL:
-        tool = local_tools.find(call.name)
-        if tool is None:
-            raise NotFound(f"{call.full_name} is not registered in the process that works on this run.")
-        return tool
-    if call.server is None:
-        raise NotFound(f"The server {call.server_name} is gone. Add it again, or correct the playbook.")
-    return binding_of(call.server)
-
-
-def _operation(call: ToolCall) -> Operation:
-    responses = call.wire.get("responses")
-    wired = (
-        {key: answer_to_wire(answer_of(response)) for key, response in responses.items()}
-        if responses
-        else None
-    )
-    operation: Any = call.operation
-    return Operation(
-        kind=operation,
-        name=call.name,
-        arguments=call.arguments,
-        input_responses=wired,
-        request_state=call.wire.get("request_state"),
-        definition=_definition(call),
-    )
-
-
-def _definition(call: ToolCall) -> ToolDefinition | None:
-    """The tool as it was last listed: spares a listing, and lets the result be checked against its schema."""
-    tool = Tool.objects.filter(server=call.server_id, name=call.name, present=True).first()
-    if call.operation != "tool" or tool is None:
-        return None
-    return ToolDefinition(
-        name=tool.name,
-        title=tool.title or None,
-        description=tool.description,
-        input_schema=tool.input_schema,
-        output_schema=tool.output_schema,
-        annotations=tool.annotations,
-        digest=tool.digest,
-    )
-
-
-def _identity(server: Server | None) -> str:
-    """What the server is; as it was registered if its entry is gone by now."""
-    try:
-        return identity_of(server) if server is not None else ""
-    except M3Error:
-        return server.identity if server is not None else ""
 
 
 def _recently_listed(server: Server) -> bool:

@@ -10,19 +10,30 @@ from runs.lease import Lease
 from runs.lease import fence as fence_lease
 from runs.mcp_client import FormRequest, Inspection, UrlRequest
 from runs.models import Round, Server
-from runs.worker import asking, call_journal
+from runs.worker import asking, call_journal, session_rows
 from runs.worker.requests_in import stored_request
 
 
-def open_held(lease: Lease, step_id: int, request: FormRequest | UrlRequest) -> Round | str:
-    """The round that a live session waits on, answered already if by a plan; a sentence if nothing can answer."""
+def open_held(
+    lease: Lease, step_id: int, request: FormRequest | UrlRequest, delivered: set[str]
+) -> Round | str:
+    """The round that a live session waits on, answered already if by a plan; a sentence if nothing can answer.
+
+    A prompt that is put once more because this worker attached to the session has its round already. `delivered`
+    are the rounds whose answers this worker has handed over.
+    """
     here = call_journal.at(lease, step_id)
+    known = session_rows.asked_before(here, request, delivered)
+    if known is not None:
+        return known
     stored = {request.key: stored_request(request)}
     refusal = asking.refusal(here.run, here.turn, here.call, stored)
     if refusal is not None:
         return refusal
     call_journal.resolve_rounds(here.step)
-    return asking.elicitation(here.run, here.turn, here.step, stored, held_by=lease)
+    session_rows.withdraw(here)  # prompts come one after the other: nobody waits for an older one any more
+    place = session_rows.place(here.call, request)
+    return asking.elicitation(here.run, here.turn, here.step, stored, held_by=lease, place=place)
 
 
 def start_held_delivery(lease: Lease, round_id: str) -> None:

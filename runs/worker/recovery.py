@@ -19,29 +19,32 @@ LOST = (
 INTERRUPTED = "The worker stopped while this call was under way, so nobody knows whether it took effect."
 
 
-def recover(held: Lease, step_id: int) -> None:
-    """Go on as far as can be proven: repeat what may be repeated, fail honestly where a session is lost, else ask."""
+def recover(held: Lease, step_id: int, why: str | None = None) -> None:
+    """Go on as far as can be proven: repeat what may be repeated, fail honestly where a session is lost, else ask.
+
+    `why` is a sentence that says what was lost, if more is known than that the worker is gone.
+    """
     here = call_journal.at(held, step_id)
     waiting = Round.objects.filter(step=here.step, held=True, status__in=UNRESOLVED)
     lost = list(waiting.select_related("run", "turn", "step"))
     if lost and call_journal.may_repeat(here.call) and here.call.restarts < call_journal.MAX_RESTARTS:
-        replay.begin(here, lost, INTERRUPTED)
+        replay.begin(here, lost, why or INTERRUPTED)
     elif lost:
-        _session_is_lost(here, lost)
+        _session_is_lost(here, lost, why or LOST)
     else:
-        call_journal.failed(held, step_id, INTERRUPTED, unknown=True)
+        call_journal.failed(held, step_id, why or INTERRUPTED, unknown=True)
 
 
-def _session_is_lost(here: call_journal.Place, lost: list[Round]) -> None:
+def _session_is_lost(here: call_journal.Place, lost: list[Round], message: str) -> None:
     """C35: the round fails and the run finishes as failed, in one transaction; a late answer is refused."""
     for round_ in lost:
         round_rows.fail(
             round_,
             RoundOutcome.RECOVERY_UNAVAILABLE,
             code="recovery_unavailable",
-            message=LOST,
+            message=message,
             decider=round_rows.Decider(user=None, via="recovery"),
         )
     turns.finish(
-        here.run, here.turn, Outcome.FAILED, error=LOST, error_code="managed_input_recovery_unavailable"
+        here.run, here.turn, Outcome.FAILED, error=message, error_code="managed_input_recovery_unavailable"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from runs.mcp_client import Answer, FormRequest, UrlRequest
+from runs.mcp_client import Answer, FormRequest, PromptOrigin, UrlRequest
 
 
 def stored_requests(asked: Mapping[str, FormRequest | UrlRequest]) -> dict[str, dict[str, Any]]:
@@ -22,6 +22,14 @@ def stored_request(request: FormRequest | UrlRequest) -> dict[str, Any]:
         if request.elicitation_id is not None:
             stored["elicitation_id"] = request.elicitation_id
     return stored | ({"meta": dict(request.meta)} if request.meta else {})
+
+
+def request_of(key: str, stored: Mapping[str, Any], origin: PromptOrigin) -> FormRequest | UrlRequest:
+    """A stored request as the client knew it; the other way round of `stored_request`."""
+    facts: dict[str, Any] = {"key": key, "message": stored["message"], "meta": stored.get("meta", {})}
+    if stored["mode"] == "form":
+        return FormRequest(schema=stored["requested_schema"], origin=origin, **facts)
+    return UrlRequest(url=stored["url"], elicitation_id=stored.get("elicitation_id"), origin=origin, **facts)
 
 
 def answer_of(response: Mapping[str, Any]) -> Answer:

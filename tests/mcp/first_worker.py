@@ -47,7 +47,9 @@ async def main() -> None:
         say(
             prompt=request.origin.jsonrpc_id,
             message=request.message,
-            schema=getattr(request, "schema", {}),
+            schema=getattr(request, "schema", None),
+            url=getattr(request, "url", None),
+            elicitation_id=getattr(request, "elicitation_id", None),
             token=request.origin.resumption_token,
         )
         if not answers:

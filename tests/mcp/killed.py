@@ -21,7 +21,9 @@ from runs.mcp_client import (
     LiveSession,
     Operation,
     PromptOrigin,
+    Request,
     ResumedOutcome,
+    UrlRequest,
     resume,
 )
 from tests.mcp.bindings import PATIENCE, ROOT
@@ -66,15 +68,7 @@ class FirstWorker:
         """The session as a store would know it: the latest report, the last prompt unanswered, the others answered."""
         session = [fact["session"] for fact in self.facts if "session" in fact][-1]
         prompts = [fact for fact in self.facts if "prompt" in fact]
-        last = [
-            FormRequest(
-                key="elicitation",
-                message=prompt["message"],
-                schema=prompt["schema"],
-                origin=PromptOrigin(jsonrpc_id=prompt["prompt"], resumption_token=prompt["token"]),
-            )
-            for prompt in prompts[-1:]
-        ]
+        last = [_request(prompt) for prompt in prompts[-1:]]
         return LiveSession(
             negotiated=session["negotiated"],
             operation_id=session["jsonrpc_id"],
@@ -84,6 +78,14 @@ class FirstWorker:
             open_prompts=tuple(last),
             answered=frozenset(prompt["prompt"] for prompt in prompts[:-1]),
         )
+
+
+def _request(prompt: dict[str, Any]) -> Request:
+    origin = PromptOrigin(jsonrpc_id=prompt["prompt"], resumption_token=prompt["token"])
+    facts: dict[str, Any] = {"key": "elicitation", "message": prompt["message"], "origin": origin}
+    if prompt["url"] is not None:
+        return UrlRequest(url=prompt["url"], elicitation_id=prompt["elicitation_id"], **facts)
+    return FormRequest(schema=prompt["schema"], **facts)
 
 
 @contextmanager

@@ -2,7 +2,8 @@
 
 `python -m tests.servers.playground` on stdio, or `--http PORT`. A client that opens with the handshake gets
 the older generation. Environment: M3_STATE_KEY (hex) seals request state; without it each process has its own
-key. M3_EFFECTS names a file that gets one JSON line per noteworthy event.
+key. M3_EFFECTS names a file that gets one JSON line per noteworthy event. With M3_NO_EVENTS it keeps nothing for a
+client that comes back.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 from mcp import MCPError, UrlElicitationRequiredError
 from mcp.server.mcpserver import Context, MCPServer, RequestStateSecurity
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp.server.streamable_http import EventCallback, EventId, EventStore, StreamId
+from mcp.server.streamable_http import EventCallback, EventId, EventMessage, EventStore, StreamId
 from mcp.types import (
     CallToolResult,
     ElicitRequest,
@@ -136,9 +137,10 @@ async def ask(context: Context, message: str) -> ElicitResult:
 
 
 @server.tool()
-async def ask_in_turn(times: int, context: Context) -> str:
+async def ask_in_turn(times: int, context: Context, tag: str = "") -> str:
+    record_effect("ask_in_turn began", tag=tag)
     answers = [(await ask(context, f"Question {n}")).model_dump(exclude_none=True) for n in range(times)]
-    record_effect("ask_in_turn", answers=answers)
+    record_effect("ask_in_turn", answers=answers, tag=tag)
     return json.dumps(answers)
 
 
@@ -210,18 +212,24 @@ async def fails() -> str:
 
 
 class Events(EventStore):
-    """Remembers nothing but numbers the events, so that clients get resumption tokens."""
+    """Numbers the events, so that clients get resumption tokens, and repeats those of one stream."""
 
-    count = 0
+    def __init__(self) -> None:
+        self.stored: list[tuple[StreamId, JSONRPCMessage | None]] = []
 
     async def store_event(self, stream_id: StreamId, message: JSONRPCMessage | None) -> EventId:
-        self.count += 1
-        return f"event-{self.count}"
+        self.stored.append((stream_id, message))
+        return str(len(self.stored))
 
     async def replay_events_after(
         self, last_event_id: EventId, send_callback: EventCallback
     ) -> StreamId | None:
-        return None
+        last = int(last_event_id)
+        stream = self.stored[last - 1][0]
+        for number, (stream_id, message) in enumerate(self.stored[last:], last + 1):
+            if stream_id == stream and message is not None:
+                await send_callback(EventMessage(message, str(number)))
+        return stream
 
 
 def main() -> None:
@@ -229,7 +237,8 @@ def main() -> None:
     if port is None:
         server.run("stdio")
     else:
-        server.run("streamable-http", host="127.0.0.1", port=port, event_store=Events())
+        store = None if os.environ.get("M3_NO_EVENTS") else Events()
+        server.run("streamable-http", host="127.0.0.1", port=port, event_store=store)
 
 
 if __name__ == "__main__":

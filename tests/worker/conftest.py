@@ -23,6 +23,7 @@ from runs.models import Account, Agent, Round, Run, Server, User
 from runs.run_states import HumanInput
 from tests.mcp.bindings import LEGACY, ROOT, STATE_KEY, effects_in
 from tests.mcp.conftest import serve_http  # noqa: F401  (a fixture)
+from tests.mcp.killed import keep_in
 from tests.worker.following import at_tasks, tasks  # noqa: F401  (fixtures)
 
 PATIENCE = 30.0
@@ -43,7 +44,12 @@ def patient_settings(settings: LazySettings, tmp_path: Path) -> dict[str, Any]:
         "forgetful": module("tests.servers.playground"),
     }
     settings.M3 = dataclasses.replace(
-        settings.M3, stdio_servers=entries, lease_seconds=3.0, sweep_seconds=0.3, allow_private_urls=True
+        settings.M3,
+        data_dir=keep_in(tmp_path).folder,  # short enough for the sockets of keepers
+        stdio_servers=entries,
+        lease_seconds=3.0,
+        sweep_seconds=0.3,
+        allow_private_urls=True,
     )
     return entries
 

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from runs import db, lease
+from runs.binding import binding_of
 from runs.errors import LeaseLost, StateConflict
+from runs.mcp_client import LiveSession, end_session
 from runs.models import Round, Run, Server, Tool, ToolCall
 from runs.worker import call_journal, journal
 from tests.mcp.bindings import effects_in
@@ -94,14 +96,25 @@ async def test_a_read_only_tool_of_a_trusted_server_is_simply_called_again(
     assert await db.read(Round.objects.filter(run=run).count) == 0
 
 
+async def session_is_lost(run: Run) -> None:
+    """End the session of the run's call at its server, as a server does that is started anew."""
+    call = await db.read(ToolCall.objects.select_related("server").get, step__run=run)
+    assert call.server is not None
+    facts = {key: value for key, value in call.wire["session"].items() if key != "host"}
+    await end_session(binding_of(call.server), LiveSession(**facts), token=0)
+
+
 async def test_a_lost_live_session_fails_its_round_and_run_and_refuses_late_answers(
     desk_: Desk, desk_of: Callable[..., Any], stop: Callable[[], Any]
 ) -> None:
     run = await desk_.start([{"call": "legacy:ask_in_turn", "args": {"times": 1}}], server="legacy")
     (round_,) = await desk_.pending(run)
+    await stop()
+    await session_is_lost(run)
     second = await replaced(desk_of, desk_, stop)
     done = await second.finished(run)
     assert (done.outcome, done.error_code) == ("failed", "managed_input_recovery_unavailable")
+    assert "The server's session is gone" in (done.error or "")
     fresh = await db.read(Round.objects.get, pk=round_.pk)
     assert (fresh.status, fresh.outcome) == ("failed", "recovery_unavailable")
     with pytest.raises(StateConflict):

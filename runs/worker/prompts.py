@@ -1,0 +1,78 @@
+"""Prompts on a session that stays open while a person thinks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from runs import db
+from runs.gate import Gate
+from runs.lease import Lease
+from runs.mcp_client import Answer, FormRequest, Refusal, UrlRequest
+from runs.worker import leg_rows, replay
+from runs.worker.requests_in import answer_of
+
+
+@dataclass
+class Held:
+    """What the live sessions of one driven run share with its driver."""
+
+    lease: Lease
+    gate: Gate
+    legs: asyncio.Semaphore
+    """Slots for work on servers; a call that waits for a person gives its slot back."""
+    waiting: dict[str, asyncio.Future[Mapping[str, Any]]] = field(default_factory=dict)
+    """Round id -> the future that a live session waits on."""
+
+
+class Prompts:
+    """The prompts of one call, as its session puts them."""
+
+    def __init__(self, held: Held, step_id: int) -> None:
+        self.held, self.lease, self.step_id = held, held.lease, step_id
+        self.unanswerable = ""
+        """Why a prompt found no answer; "" if all did."""
+        self.any = False
+        """Whether a person was asked."""
+        self._one_at_a_time = asyncio.Lock()
+        self._delivered: set[str] = set()
+        self._replayed = 0
+
+    def new_attempt(self) -> None:
+        """Stored answers are served from the first one on."""
+        self._replayed = 0
+
+    async def answer(self, request: FormRequest | UrlRequest) -> Answer | Refusal:
+        """Store the round, keep the session, wait for the answer.
+
+        Two prompts of one call are asked one after the other, since an operation has one open round. In a call that
+        is made again after a crash, stored answers come first (A4). A prompt that another worker was asked before
+        keeps its round, and has its answer if it was given meanwhile.
+        """
+        async with self._one_at_a_time:
+            stored = await db.write(replay.stored_answer, self.lease, self.step_id, request, self._replayed)
+            if stored is not None:
+                self._replayed += 1
+                return answer_of(stored)
+            opened = await db.write(leg_rows.open_held, self.lease, self.step_id, request, self._delivered)
+            if isinstance(opened, str):
+                self.unanswerable = opened
+                return Refusal(opened)
+            self.any = True
+            responses = opened.responses or await self._answered(opened.pk)
+            await db.write(leg_rows.start_held_delivery, self.lease, opened.pk)
+            self._delivered.add(opened.pk)
+        return answer_of(next(iter(responses.values())))
+
+    async def _answered(self, round_id: str) -> Mapping[str, Any]:
+        """What a person says; meanwhile this call takes no slot of those that work."""
+        answered: asyncio.Future[Mapping[str, Any]] = asyncio.get_running_loop().create_future()
+        self.held.waiting[round_id] = answered
+        self.held.legs.release()
+        try:
+            return await answered
+        finally:
+            self.held.waiting.pop(round_id, None)
+            await self.held.legs.acquire()
