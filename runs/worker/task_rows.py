@@ -47,7 +47,7 @@ def working(held: Lease, step_id: int, task: Working) -> None:
 
 
 def asked(held: Lease, step_id: int, requests: Mapping[str, Mapping[str, Any]]) -> None:
-    """The task needs input: a parked round, as if the call itself had asked; nothing stays open (A1)."""
+    """The task needs input: a parked round, as if the call itself had asked; nothing stays open."""
     here, now = call_journal.at(held, step_id), clock.now()
     call_journal.resolve_rounds(here.step)
     here.call.phase, here.call.leg = CallPhase.INPUT_REQUIRED.value, here.call.leg + 1
@@ -70,6 +70,8 @@ def updating(held: Lease, step_id: int, keys: Collection[str]) -> None:
     for round_ in answered_rounds(here.step):
         if keys & round_.requests.keys():
             asking.start_delivery(round_)
+    here.call.phase = CallPhase.SENT.value
+    here.call.save(update_fields=["phase"])
     call_journal.note(here, "tool_call.answers_sent", {"answers": len(keys)})
 
 
