@@ -79,8 +79,10 @@ async def open_stdio(binding: StdioBinding, *, max_bytes: int) -> AsyncIterator[
                     await child.stop(process)
                 tasks.cancel_scope.cancel()
     finally:
-        # Also reached when a second cancellation cut the orderly stop short.
+        # Also reached when a second cancellation cut the orderly stop short; nothing of the child may outlive its loop.
         child.signal_group(process, signal.SIGKILL)
+        with anyio.move_on_after(child.EXIT_GRACE_SECONDS, shield=True):
+            await process.wait()
 
 
 def environment(binding: StdioBinding) -> dict[str, str]:
