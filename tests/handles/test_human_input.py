@@ -82,9 +82,7 @@ def test_by_default_a_server_that_asks_ends_the_execution_and_nobody_can_answer(
     assert effects() == []
 
 
-def test_the_word_is_kept_with_the_execution(
-    kit: MCPTestKit, parcels: Callable[..., StdioServer]
-) -> None:
+def test_the_word_is_kept_with_the_execution(kit: MCPTestKit, parcels: Callable[..., StdioServer]) -> None:
     asked = agent(kit).submit("Book", server=parcels(), human_input="managed")
     silent = kit.submit(SPEC)
     with pytest.raises(ModelValidationError, match="asks nobody"):

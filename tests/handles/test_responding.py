@@ -45,7 +45,9 @@ def handle(kit: MCPTestKit, parcels: Callable[..., StdioServer]) -> ExecutionHan
         pytest.param(None, "k", id="no mapping"),
         pytest.param({"shipping_address": ElicitationResponse(action="accept")}, "k", id="no content"),
         pytest.param(
-            {"shipping_address": ElicitationResponse(action="accept", content={"street": ""})}, "k", id="schema"
+            {"shipping_address": ElicitationResponse(action="accept", content={"street": ""})},
+            "k",
+            id="schema",
         ),
     ],
 )

@@ -7,7 +7,14 @@ from typing import Any
 
 import pytest
 
-from runs.handles import ExecutionOutcome, ExecutionStatus, MCPTestKit, ModelValidationError, NotFound, OperationTimeout
+from runs.handles import (
+    ExecutionOutcome,
+    ExecutionStatus,
+    MCPTestKit,
+    ModelValidationError,
+    NotFound,
+    OperationTimeout,
+)
 from tests.handles.conftest import agent
 from tests.mcp.bindings import PATIENCE
 
