@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -13,6 +14,8 @@ from runs.round_states import DeliveryState, RoundStatus, check_index, lease_liv
 
 MAX_COUNT: Final = 2_147_483_647
 """The largest round limit that every database can keep."""
+
+ROUND_ID: Final = re.compile("[A-Za-z0-9][A-Za-z0-9._-]*")
 
 RENEWABLE: Final = frozenset(
     {RoundStatus.PENDING, RoundStatus.RESPONSE_VALIDATED, RoundStatus.DELIVERY_STARTED}
@@ -36,8 +39,17 @@ def check_optional_texts(**arguments: object) -> None:
 
 
 def check_pending(pending: object) -> None:
+    """Raise ManagedInputValidationError unless this is a pending round whose id pages and API can address.
+
+    They have the id as a part of a path, and before a colon (`round_id:key`).
+    """
     if not isinstance(pending, PendingElicitationRound):
         raise ManagedInputValidationError("A round is created from a PendingElicitationRound.")
+    if not ROUND_ID.fullmatch(pending.round_id):
+        raise ManagedInputValidationError(
+            "The id of a round is made of letters, digits, dots, dashes and underscores, and begins with one of "
+            "the first two."
+        )
 
 
 def lease_span(lease_seconds: object) -> dt.timedelta:

@@ -285,6 +285,16 @@ def test_what_cannot_be_stored_is_refused(
     assert not Round.objects.exists()
 
 
+@pytest.mark.parametrize("round_id", ["a/b", "..", "a:b", "a b", "-a", "a\n", "\u00e4", "x" * 65])
+def test_the_id_of_a_round_can_stand_in_an_address(
+    store: DjangoManagedInputStore, execution: str, round_id: str
+) -> None:
+    """Pages and API have it as a part of a path, and before a colon (`round_id:key`)."""
+    with pytest.raises(ManagedInputValidationError):
+        opened(store, execution, round_id)
+    assert opened(store, execution, "Ab9._-").status == "pending"
+
+
 def test_the_store_sees_elicitations_alone(
     store: DjangoManagedInputStore, run: Run, make_round: Callable[..., Round], execution: str
 ) -> None:
