@@ -203,7 +203,14 @@ def _id(text: str | int | None) -> int | None:
 def decider(round_: Facts) -> str:
     """Who ended a round, as the first word of a sentence."""
     via = round_["decided_via"]
-    others = {"rule": "A policy", "mode": "The change of the mode", "worker": "The worker", "": "Somebody"}
+    others = {
+        "rule": "A policy",
+        "mode": "The change of the mode",
+        "worker": "The worker",
+        "python": "A program",
+        "plan": "An answer given in advance",
+        "": "Somebody",
+    }
     return str(round_["decided_by__username"] or others.get(via, via))
 
 
