@@ -70,11 +70,13 @@ def changed(round_: Round, shown_digest: str) -> str | None:
 def why_alone(round_: Round, decision: Decision) -> str | None:
     """Why a call is never allowed together with others; None if it may be.
 
-    `decision` is the call decided anew. A tool counts as strict if it is now, or was when the call asked.
+    `decision` is the call decided anew. A tool counts as strict if it is now, or was when the call asked; the same goes
+    for a change that has to be read.
     """
     verdict = round_.context.get("verdict") or {}
-    if decision.effect is Effect.DENY or decision.risk is Risk.STRICT:
+    # A change has to be read before it is allowed, and only the call's own card shows it (R28).
+    if decision.effect is Effect.DENY or decision.risk is Risk.STRICT or decision.diff is not None:
         return decision.reason
-    if verdict.get("risk") == Risk.STRICT:
+    if verdict.get("risk") == Risk.STRICT or verdict.get("diff"):
         return str(verdict.get("reason") or Risk.STRICT.describe)
     return None

@@ -51,6 +51,10 @@ class Definition:
     annotations: Mapping[str, Any] = field(default_factory=dict)
 
 
+NOTHING: Final = Definition(input_schema={"type": "object"})
+"""A tool that says nothing of itself: what everything is compared with where nothing else is known."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Difference:
     """One difference as a sentence; `before` and `after` are values too long for it, None where there is none.
@@ -99,7 +103,7 @@ def differences(before: Definition, after: Definition) -> tuple[Difference, ...]
 def added_tool(name: str, definition: Definition) -> tuple[Difference, ...]:
     """A tool that was not there before, with all that it says of itself; `name` without its server."""
     head = Difference(part=Part.TOOL, sentence=f"The tool {visible(name)} is new.")
-    return _bounded([head, *differences(Definition(), definition)])
+    return _bounded([head, *differences(NOTHING, definition)])
 
 
 def moved_server(before: str, after: str) -> tuple[Difference, ...]:
