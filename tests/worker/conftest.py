@@ -49,6 +49,7 @@ def patient_settings(settings: LazySettings, tmp_path: Path) -> dict[str, Any]:
         stdio_servers=entries,
         lease_seconds=3.0,
         sweep_seconds=0.3,
+        keeper_orphan_seconds=60.0,
         allow_private_urls=True,
     )
     return entries
