@@ -42,13 +42,13 @@ def page(url: str) -> mcp_types.ElicitRequest:
 
 
 @server.tool(task=ALWAYS)
-async def report(pages: int, progress: Progress = Progress()) -> str:  # noqa: B008
-    record("report", pages=pages)
-    await progress.set_total(pages)
-    for number in range(pages):
-        await progress.set_message(f"page {number + 1} of {pages}")
-        await asyncio.sleep(0.3)
-    return f"{pages} pages"
+async def report(until: str, progress: Progress = Progress()) -> str:  # noqa: B008
+    """Says that it is on page 1 until there is a file named `until`."""
+    record("report")
+    await progress.set_message("page 1 of 2")
+    while not os.path.exists(until):
+        await asyncio.sleep(0.05)
+    return "2 pages"
 
 
 @server.tool(task=ALWAYS)

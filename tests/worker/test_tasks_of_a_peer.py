@@ -64,12 +64,13 @@ def _register(desk: Desk, url: str) -> None:
 
 
 async def test_its_task_runs_once_and_gives_the_calls_result(
-    desk_: Desk, at_peer: Callable[..., Any], done: Callable[[str], list[Any]]
+    desk_: Desk, at_peer: Callable[..., Any], done: Callable[[str], list[Any]], tmp_path: Path
 ) -> None:
-    run = await at_peer("report", pages=3)
-    await desk_.eventually(lambda: "page" in told(run), "its progress", run)
+    run = await at_peer("report", until=str(tmp_path / "now"))
+    await desk_.eventually(lambda: told(run) == "page 1 of 2", "its progress", run)
+    (tmp_path / "now").touch()
     await desk_.finished(run)
-    assert (await db.read(results, run))["steps.0"]["result"] == "3 pages"
+    assert (await db.read(results, run))["steps.0"]["result"] == "2 pages"
     assert len(done("report")) == 1
 
 
