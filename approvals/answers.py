@@ -7,12 +7,12 @@ R46). Names of inputs come from us (`q0`, `r1`), never from a request's key (R15
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from django.http import QueryDict
 
-from approvals.cards.build import REMEMBER_DAYS
+from approvals.cards.remember import REMEMBER_DAYS
 from approvals.decisions import Remember
 from approvals.forms import ElicitationForm, arguments_form
 from runs.errors import ManagedInputValidationError
@@ -27,12 +27,19 @@ WHOLE: Final = "card-actions"
 """The anchor of an error that no field stands for: the buttons, which is where one tries again."""
 
 
-REMEMBERABLE: Final[Mapping[str, Remember]] = {
+RULES: Final = "remember-rules"
+"""The anchor of an error about the rule to remember: all the ways to remember, with what each would do."""
+
+_ALWAYS: Final[Mapping[str, Remember]] = {
     "run": Remember(scope="run"),
     **{scope: Remember(scope=scope) for scope in ("user", "account")},
     **{
         f"{scope}:{REMEMBER_DAYS}": Remember(scope=scope, days=REMEMBER_DAYS) for scope in ("user", "account")
     },
+}
+REMEMBERABLE: Final[Mapping[str, Remember]] = {
+    **_ALWAYS,
+    **{f"{value}:exactly": replace(remember, exactly=True) for value, remember in _ALWAYS.items()},
 }
 """What the page's choices post."""
 
@@ -75,6 +82,8 @@ def read_post(round_: Round, post: QueryDict) -> Posted:
 
 def problems_of(error: ManagedInputValidationError) -> list[Problem]:
     """A service's refusal as lines of the error summary."""
+    if "rehearsal" in error.details:
+        return [Problem(anchor=RULES, message=error.message)]
     fields: list[Mapping[str, Any]] = error.details.get("fields") or []
     named = [(".".join(map(str, item.get("path") or ())), str(item.get("message"))) for item in fields]
     return [Problem(anchor=WHOLE, message=f"{path}: {text}" if path else text) for path, text in named] or [
@@ -110,26 +119,33 @@ def _approval(round_: Round, post: QueryDict) -> Posted:
     content: dict[str, Any] = {"decision": decision}
     if feedback:
         content["feedback"] = feedback
+    forms: dict[int, ElicitationForm] = {}
     if decision == "allow" and "edit" in post:
-        form = edit_form(round_, post)
-        if not form.is_valid():
-            return Posted(problems=_form_problems(form), forms={0: form}, note=feedback)
-        content["arguments"] = form.content
+        forms = {0: edit_form(round_, post)}
+        if not forms[0].is_valid():
+            return Posted(problems=_form_problems(forms[0]), forms=forms, note=feedback)
+        content["arguments"] = forms[0].content
     try:
-        remember = _remember(post.get("remember", "")) if decision == "allow" else None
+        remember = _remember(post) if decision == "allow" else None
     except KeyError:
         return _refused(
             Problem(anchor=WHOLE, message="Choose one of the ways to remember that the card offers.")
         )
-    return Posted(responses={APPROVAL_KEY: _accept(content)}, remember=remember, note=feedback)
+    return Posted(responses={APPROVAL_KEY: _accept(content)}, remember=remember, note=feedback, forms=forms)
 
 
-def _remember(choice: str) -> Remember | None:
+def _remember(post: QueryDict) -> Remember | None:
     """One of the ways that the page offers, spelled exactly so; the service knows which of them fit this pause.
 
-    Raises KeyError for anything else: what a person did not see is never saved (R23).
+    With it comes the digest of the preview that stood beside it; a form without one is one that showed no rule, and is
+    refused by the service (R23). Raises KeyError for any other choice.
     """
-    return None if not choice else REMEMBERABLE[choice]
+    choice = post.get("remember", "")
+    if not choice:
+        return None
+    return replace(
+        REMEMBERABLE[choice], shown=post.get(f"shown:{choice}", ""), confirmed="confirm-rule" in post
+    )
 
 
 def _form_problems(form: ElicitationForm) -> list[Problem]:

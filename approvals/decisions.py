@@ -6,45 +6,33 @@ Every way in (page, API) calls these functions; they know the roles, `runs.round
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any
 
 from django.db import transaction
 
 from approvals import batch, resolutions
 from approvals.batch import Choice
-from approvals.facts import Effect, Scope
 from approvals.gate import evaluate
-from approvals.models import Policy, Source
-from approvals.policies import Rule, grant, remembering, rule_sentence
+from approvals.remembering import Remember, check_repeat, remembered, rule_of, save
 from approvals.resolutions import ALLOW
 from runs import access, control, rounds
 from runs.access import Actor
 from runs.canonical import canonical_json
-from runs.errors import ManagedInputConflict, ManagedInputValidationError, StateConflict
+from runs.errors import ManagedInputValidationError, StateConflict
 from runs.models import Role, Round, Run
 from runs.requests import APPROVAL_KEY, MAX_WORDS, OUTCOME_KEY, PLAN_KEY
 from runs.round_checks import check_form, check_responses, checked_shape
 from runs.round_rows import Decider, ending, lock
-from runs.round_states import RoundKind, RoundOutcome, RoundStatus
+from runs.round_states import RoundKind, RoundStatus
 from runs.run_states import PermissionMode
+
+__all__ = ["DENIED", "Remember", "decide", "decide_several", "save_draft", "switch_mode"]
 
 DENIED = (
     "A person denied this call and gave no reason. Do not repeat it as it is: "
     "go on without it, or ask what to do instead."
 )
 """What the agent is told when a deny carries no words (R19)."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Remember:
-    """Allow the same tool from now on: in this "run", for its "user", or in the "account".
-
-    `days` is for how many days, None until revoked.
-    """
-
-    scope: str
-    days: int | None = None
 
 
 def decide(
@@ -65,8 +53,8 @@ def decide(
     with a deny it is ignored, because a person must be able to deny whatever else the form says.
 
     Raises NotFound, NotAllowed; ManagedInputValidationError when the answer, edited arguments (R20) or what is to
-    be remembered (R16) is not acceptable, ModelValidationError for a number of days that no rule can have, and
-    then nothing has changed; StateConflict or ManagedInputConflict
+    be remembered (R16) is not acceptable, with the rehearsal to show in `details` if it has to be confirmed, and then
+    nothing has changed; StateConflict or ManagedInputConflict
     when the round is over or shows something else now, with who decided what and when in `details` (R2, R7).
     """
     _authorise(actor, round_id)
@@ -210,7 +198,7 @@ def _decide(
             remember = None
     elif remember is not None:
         raise ManagedInputValidationError("Only an allowed tool call can be remembered.")
-    rule = _rule(round_, remember) if first and remember else None
+    rule = rule_of(round_, remember, payload) if first and remember else None
     settled = rounds.try_answer(
         round_.pk,
         payload,
@@ -222,9 +210,10 @@ def _decide(
     if isinstance(settled, StateConflict) or settled.kind != RoundKind.APPROVAL:
         return settled
     if not first:
-        return _same_remember(settled, remember)
-    policy = grant(actor, rule, source=Source.RUN_APPROVAL) if rule else None
-    resolutions.record(settled, _remembered(policy, remember))
+        check_repeat(settled, remember)
+        return settled
+    saved = remembered(save(actor, rule, remember), remember) if rule and remember else {}
+    resolutions.record(settled, saved)
     return settled
 
 
@@ -260,40 +249,3 @@ def _approval(round_: Round, payload: Mapping[str, Mapping[str, Any]], words: st
         return allowed
     check_form(round_.context["input_schema"], edited, key=APPROVAL_KEY, under=["arguments"])
     return {**allowed, "arguments": edited}
-
-
-def _rule(round_: Round, remember: Remember) -> Rule:
-    """The rule to store with the decision; raises ManagedInputValidationError unless the pause offers its scope.
-
-    The call is decided anew, because a tool may have become strict, or another tool, since the card was drawn.
-    """
-    offered = round_.context["verdict"]["remember"]
-    now = evaluate(round_.run, round_.turn, round_.own_step.call)
-    still = now.effect is Effect.ALLOW or remember.scope in now.remember
-    if remember.scope not in offered or not still:
-        raise ManagedInputValidationError(
-            f"This decision cannot be remembered for the {remember.scope}: {now.reason} Decide this call alone.",
-            details={"remember": offered if still else []},
-        )
-    target = f"{round_.server_name}:{round_.operation_name}"
-    return remembering(round_.run, target, Scope(remember.scope), remember.days)
-
-
-def _remembered(policy: Policy | None, remember: Remember | None) -> dict[str, Any]:
-    """What the round's context says of a rule that was stored with the decision (R29)."""
-    if policy is None or remember is None:
-        return {}
-    text = rule_sentence(policy)
-    return {"remembered": {**asdict(remember), "rule_id": policy.pk, "text": text}}
-
-
-def _same_remember(round_: Round, remember: Remember | None) -> Round:
-    """A repeated decision must repeat what was to be remembered too (R3); it never stores a rule again."""
-    stored = round_.context.get("remembered")
-    before = Remember(scope=stored["scope"], days=stored["days"]) if stored else None
-    if before == remember or round_.outcome != RoundOutcome.ALLOWED:
-        return round_
-    raise ManagedInputConflict(
-        "This call was allowed already, and what you ask to remember was not part of that. Make a rule for it.",
-        details=ending(round_),
-    )

@@ -12,6 +12,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from approvals import pins
+from approvals.condition_shape import parse_condition
 from approvals.facts import CallFacts, Drift, Effect, PolicyFacts, Scope
 from approvals.models import Policy
 from approvals.permission import Code, Decision, decide
@@ -71,8 +72,15 @@ def _evaluate(run: Run, turn: Turn, call: ToolCall, offer: Offer) -> Decision:
     if unknown is not None:
         return Decision(effect=Effect.DENY, code=Code.REMOVED, reason=unknown, risk=Risk.WRITE)
     now = timezone.now()
-    candidates = Policy.objects.candidates(run, call.server_name, call.name, now)
-    rules = [_policy_facts(policy, offer) for policy in candidates]
+    candidates = Policy.objects.candidates(
+        account=run.account_id,
+        end_user=run.end_user_id,
+        run=run.pk,
+        target=(call.server_name, call.name),
+        arguments=call.arguments,
+        now=now,
+    )
+    rules = [policy_facts(policy, offer) for policy in candidates]
     return decide(_call_facts(run, turn, call, offer), rules, now=now)
 
 
@@ -121,17 +129,20 @@ def _call_facts(run: Run, turn: Turn, call: ToolCall, offer: Offer) -> CallFacts
 
 def _risk(call: ToolCall, offer: Offer) -> Risk:
     """Prompts and resources only look things up; a tool's risk is its effective one (design section 6)."""
-    if call.operation != TOOL:
-        return Risk.READ
-    local = local_tools.find(call.name) if call.server_name == LOCAL else None
+    return tool_risk(call.server_name, call.name, offer) if call.operation == TOOL else Risk.READ
+
+
+def tool_risk(server_name: str, name: str, offer: Offer) -> Risk:
+    """The effective risk of a tool, whether there is such a tool yet or not (design section 6)."""
+    local = local_tools.find(name) if server_name == LOCAL else None
     if local is not None:
-        return effective_risk(admin=local.risk, annotations={}, trusted=False, tool=call.name)
+        return effective_risk(admin=local.risk, annotations={}, trusted=False, tool=name)
     tool, server = offer.tool, offer.server
     return effective_risk(
         admin=Risk(tool.risk) if tool and tool.risk else None,
         annotations=tool.annotations if tool else {},
         trusted=server.trusted if server else False,
-        tool=call.name,
+        tool=name,
     )
 
 
@@ -150,7 +161,8 @@ def _drift(turn: Turn, call: ToolCall, offer: Offer) -> Drift:
     return Drift.SAME if bound["tools"].get(call.name) == offer.tool.digest else Drift.CHANGED
 
 
-def _policy_facts(policy: Policy, offer: Offer) -> PolicyFacts:
+def policy_facts(policy: Policy, offer: Offer) -> PolicyFacts:
+    """A stored rule for the decision on a call of the tool behind `offer`. Its `end_user` should be loaded."""
     return PolicyFacts(
         id=policy.pk,
         effect=Effect(policy.effect),
@@ -158,6 +170,7 @@ def _policy_facts(policy: Policy, offer: Offer) -> PolicyFacts:
         target=policy.target,
         user_id=policy.end_user.user_id if policy.end_user else None,
         run_id=policy.run_id,
+        condition=parse_condition(policy.condition),
         expires_at=policy.expires_at,
         suspended=pins.suspension(policy, offer),
     )

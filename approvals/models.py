@@ -3,22 +3,38 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import ClassVar
+from typing import Any, ClassVar, Final
 
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
+from approvals.condition_shape import match_keys
 from approvals.facts import Effect, Scope
 from runs.models import Account, EndUser, Run, Server
 from runs.models.base import one_of, word_field
-from runs.models.exact import ExactJSON
+from runs.models.exact import ExactJSON, ExactText
 
 
 class Source(StrEnum):
     RUN_APPROVAL = "run_approval"
     API = "api"
+
+
+class Change(StrEnum):
+    """What can be done to a rule."""
+
+    MADE = "made"
+    RENEWED = "renewed"
+    EDITED = "edited"
+    SUSPENDED = "suspended"
+    REVOKED = "revoked"
+
+
+UNUSED_AFTER: Final = dt.timedelta(days=30)
+"""A rule that nothing has used for so long is marked, because it may not be needed any more."""
 
 
 class PolicyQuerySet(models.QuerySet["Policy"]):
@@ -29,16 +45,35 @@ class PolicyQuerySet(models.QuerySet["Policy"]):
     def in_force(self, now: dt.datetime) -> PolicyQuerySet:
         return self.filter(Q(expires_at__isnull=True) | Q(expires_at__gt=now))
 
-    def candidates(self, run: Run, server: str, tool: str, now: dt.datetime) -> PolicyQuerySet:
-        """Rows that could decide a call of `server:tool` in `run`; `permission.decide` has the last word."""
-        scope = Q(scope=Scope.ACCOUNT.value) | Q(scope=Scope.RUN.value, run=run)
-        if run.end_user_id is not None:
-            scope |= Q(scope=Scope.USER.value, end_user=run.end_user_id)
-        # A rule with a condition on arguments must not act without it, and conditions are not read here yet.
-        unconditional = self.in_force(now).filter(condition__isnull=True)
-        return unconditional.filter(
-            scope, account=run.account_id, target_server=server, target_tool__in=["", tool]
-        ).select_related("end_user")
+    def unused(self, now: dt.datetime) -> PolicyQuerySet:
+        """Standing rules that have decided nothing for UNUSED_AFTER, and are at least that old."""
+        since = now - UNUSED_AFTER
+        idle = Q(last_used_at__lte=since) | Q(last_used_at__isnull=True)
+        return self.standing().filter(idle, created_at__lte=since)
+
+    def candidates(
+        self,
+        *,
+        account: int,
+        end_user: int | None,
+        run: int | None,
+        target: tuple[str, str],
+        arguments: Mapping[str, Any],
+        now: dt.datetime,
+    ) -> PolicyQuerySet:
+        """Rows that could decide a call of `target` (server, tool); `permission.decide` has the last word.
+
+        Every owner's rules are found by an index that ends in the match key, so that neither the rules of others nor
+        those about exactly other arguments are read, however many there are.
+        """
+        server, tool = target
+        about = Q(target_server=server, target_tool__in=["", tool], match_key__in=match_keys(arguments))
+        found = Q(about, account=account, scope=Scope.ACCOUNT.value)
+        if end_user is not None:
+            found |= Q(about, end_user=end_user, scope=Scope.USER.value)
+        if run is not None:
+            found |= Q(about, run=run, scope=Scope.RUN.value)
+        return self.in_force(now).filter(found).select_related("end_user")
 
 
 class Policy(models.Model):
@@ -54,7 +89,10 @@ class Policy(models.Model):
     target_server = models.CharField(max_length=60)
     target_tool = models.CharField(max_length=200, blank=True)
     condition = ExactJSON(null=True, blank=True)
+    """Which arguments it is about, in the form of `approvals.condition_shape`; null is all."""
     condition_digest = models.CharField(max_length=80, blank=True)
+    match_key = models.CharField(max_length=80, blank=True)
+    """How it is found for a call: `condition_shape.match_key` of the condition."""
     server = models.ForeignKey(
         Server, null=True, blank=True, on_delete=models.SET_NULL, related_name="policies"
     )
@@ -108,7 +146,16 @@ class Policy(models.Model):
             models.CheckConstraint(condition=~Q(target_server=""), name="policy_has_target"),
         ]
         indexes: ClassVar[list[models.Index]] = [
-            models.Index(fields=["account", "target_server", "target_tool"], name="policy_match"),
+            models.Index(
+                fields=["account", "scope", "target_server", "target_tool", "match_key"],
+                name="policy_match_account",
+            ),
+            models.Index(
+                fields=["end_user", "target_server", "target_tool", "match_key"], name="policy_match_user"
+            ),
+            models.Index(
+                fields=["run", "target_server", "target_tool", "match_key"], name="policy_match_run"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -117,3 +164,35 @@ class Policy(models.Model):
     @property
     def target(self) -> str:
         return f"{self.target_server}:{self.target_tool}" if self.target_tool else self.target_server
+
+
+class PolicyChange(models.Model):
+    """Who did what to a rule, and when; it stays when the rule is gone. Written by `approvals.policies` alone."""
+
+    account = models.ForeignKey(Account, on_delete=models.CASCADE, related_name="policy_changes")
+    rule_id = models.BigIntegerField()
+    """Of the Policy, which may be deleted by now."""
+    change = word_field(Change)
+    sentence = ExactText()
+    """What the rule says after the change, or said when it was revoked."""
+    details = ExactJSON(default=dict, blank=True)
+    """What else there is to know: the reason of a suspension, an end or note before and after."""
+    actor = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="policy_changes",
+    )
+    actor_name = models.CharField(max_length=150)
+    """Who, kept as words; "installation" where no person is signed in."""
+    at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [one_of("policy_change", "change", Change)]
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["account", "-id"], name="policy_change_newest"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.change} rule {self.rule_id}"

@@ -1,74 +1,103 @@
-"""Standing rules: making one, taking it back, and the one sentence that says what it does.
+"""Standing rules: making one, changing it, taking it back.
 
 Who may: a standing rule that is written down on its own needs an admin; an operator may make one only as the
-"remember" of a decision (`approvals.decisions`). Admins revoke any rule, operators those that they made.
+"remember" of a decision (`approvals.decisions`). Admins change and revoke any rule, operators revoke those that they
+made. Every change leaves a row that says who made it, in the same transaction.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
-from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.utils import timezone
 
-from approvals import pins, resolutions
-from approvals.facts import Effect, Scope
-from approvals.models import Policy, Source
+from approvals import pins, rehearsal, resolutions
+from approvals.condition_shape import (
+    TESTED,
+    check_for,
+    condition_digest,
+    has_pattern,
+    match_key,
+    stored_condition,
+)
+from approvals.facts import Effect
+from approvals.models import Change, Policy, PolicyChange, Source
+from approvals.rules import (
+    MAX_DAYS,
+    Rule,
+    parse_target,
+    preview,
+    remembering,
+    rule_sentence,
+    rule_text,
+)
 from runs import access
 from runs.access import Actor
-from runs.errors import ModelValidationError, NotAllowed, NotFound
-from runs.models import Account, EndUser, Role, Run
-from runs.models.server import server_name as server_name_rule
+from runs.durations import utc_text
+from runs.errors import ModelValidationError, NotAllowed, NotFound, StateConflict
+from runs.models import Role
 from runs.visible import visible
 
-MAX_DAYS = 3650
-MAX_NOTE = 500
-MAX_TOOL_NAME = 200
+__all__ = [
+    "MAX_DAYS",
+    "Rule",
+    "edit",
+    "grant",
+    "parse_target",
+    "preview",
+    "remembering",
+    "renew",
+    "revoke",
+    "rule_sentence",
+    "rule_text",
+    "suspend",
+]
 
+MAX_NOTE: Final = 500
+MAX_REASON: Final = 300
+MAX_TESTED: Final = 100
+"""Rules of one owner and target whose conditions have to be tried on every call; it bounds what a decision reads."""
 
-@dataclass(frozen=True, kw_only=True)
-class Rule:
-    """A rule to be: `target` is `server` or `server:tool`, and the server need not exist yet.
-
-    `end_user` is given for the scope user only, `run` for the scope run only. `expires_at` None is until revoked.
-    """
-
-    account: Account
-    effect: Effect
-    scope: Scope
-    target: str
-    end_user: EndUser | None = None
-    run: Run | None = None
-    expires_at: dt.datetime | None = None
-
-    @property
-    def sentence(self) -> str:
-        return rule_text(
-            effect=self.effect,
-            target=self.target,
-            scope=self.scope,
-            user_id=self.end_user.user_id if self.end_user else None,
-            run_id=self.run.pk if self.run else None,
-            expires_at=self.expires_at,
-        )
+INSTALLATION: Final = "installation"
 
 
 @transaction.atomic
-def grant(actor: Actor | None, rule: Rule, *, source: Source, note: str = "") -> Policy:
+def grant(
+    actor: Actor | None,
+    rule: Rule,
+    *,
+    source: Source,
+    note: str = "",
+    shown: str | None = None,
+    confirmed: bool = False,
+) -> Policy:
     """Store a rule and close the pauses that it now covers (R9); returns the row that stands for it.
 
-    There is one row per scope, target and effect. Granting again renews that row: it pins what is offered now,
-    and the later of both expiries holds. `actor` None is the installation itself. Raises NotAllowed (an operator
-    may grant only with the source run_approval), NotFound (an owner in another account), ModelValidationError.
+    There is one row per scope, target, condition and effect. Granting again renews that row: it pins what is offered
+    now, and the later of both expiries holds. `actor` None is the installation itself. For a person the rule is
+    rehearsed first: `shown` is the digest of the rehearsal that they saw (None: they saw none), `confirmed` whether
+    they confirmed what it found.
+
+    Raises NotAllowed (an operator may grant only with the source run_approval, and not what an admin suspended),
+    NotFound (an owner in another account), ModelValidationError, and `rehearsal.UnconfirmedRule`, whose details hold
+    the present rehearsal, when `shown` is of something else or findings are not confirmed.
     """
     if actor is not None:
         actor.require(Role.OPERATOR if source is Source.RUN_APPROVAL else Role.ADMIN)
-    _check_account(actor, rule)
-    if len(note) > MAX_NOTE:
-        raise ModelValidationError(f"A note has at most {MAX_NOTE} characters.")
+    _check(actor, rule, source, note)
+    if actor is not None:
+        rehearsal.check(rehearsal.rehearse(rule), shown=shown, confirmed=confirmed)
+    return store(actor, rule, source=source, note=note)
+
+
+def store(actor: Actor | None, rule: Rule, *, source: Source, note: str, suspended: str = "") -> Policy:
+    """The row of a rule that has been checked, made or renewed; must run inside a transaction.
+
+    `suspended` is why a new row is not in force yet.
+    """
     server, tool = parse_target(rule.target)
     policy, made = Policy.objects.select_for_update().get_or_create(
         account=rule.account,
@@ -78,8 +107,10 @@ def grant(actor: Actor | None, rule: Rule, *, source: Source, note: str = "") ->
         run=rule.run,
         target_server=server,
         target_tool=tool,
-        condition_digest="",
+        condition_digest=condition_digest(rule.condition),
         defaults={
+            "condition": stored_condition(rule.condition),
+            "match_key": match_key(rule.condition),
             "source": source.value,
             "note": note,
             "created_by": actor.user if actor else None,
@@ -87,12 +118,78 @@ def grant(actor: Actor | None, rule: Rule, *, source: Source, note: str = "") ->
         },
     )
     if not made:
+        if policy.suspended_reason and actor is not None and not actor.may(Role.ADMIN):
+            raise NotAllowed(f"An admin suspended this rule: {visible(policy.suspended_reason)}")
         policy.expires_at = _later(policy.expires_at, rule.expires_at)
-        policy.suspended_reason = ""
-    pins.pin(policy)
-    policy.save()
-    if rule.effect is Effect.ALLOW:
-        resolutions.close_covered(policy, rule_sentence(policy))
+    _pin(policy, suspended)
+    _record(actor, Change.MADE if made else Change.RENEWED, policy)
+    return policy
+
+
+@transaction.atomic
+def edit(actor: Actor, policy_id: int, *, expires_at: dt.datetime | None, note: str) -> Policy:
+    """Set the end (None: until revoked) and the note of a rule. Admins only.
+
+    Raises NotFound, NotAllowed, ModelValidationError for an end that is not in the future, StateConflict for a rule
+    that has expired: what it would allow now has to be looked at anew, so it is made anew.
+    """
+    policy = _administered(actor, policy_id)
+    _check_note(note)
+    _check_not_expired(policy)
+    if expires_at is not None and expires_at <= timezone.now():
+        raise ModelValidationError("The end of a rule lies in the future. To end it now, revoke it.")
+    agree(actor, policy, expires_at=expires_at, note=note, suspended=policy.suspended_reason)
+    return policy
+
+
+def agree(actor: Actor, policy: Policy, *, expires_at: dt.datetime | None, note: str, suspended: str) -> bool:
+    """Make a locked row say this; whether anything had to be changed. Must run inside a transaction.
+
+    A rule that comes into force by it is pinned to what is offered now.
+    """
+    before, comes_back = _said(policy), not suspended and (policy.suspended_reason or has_expired(policy))
+    policy.expires_at, policy.note, policy.suspended_reason = expires_at, note, suspended
+    after = _said(policy)
+    if before == after:
+        return False
+    if comes_back:
+        _pin(policy)
+    else:
+        policy.save(update_fields=["expires_at", "note", "suspended_reason"])
+    _record(actor, Change.EDITED, policy, {"before": before, "after": after})
+    return True
+
+
+@transaction.atomic
+def suspend(actor: Actor, policy_id: int, reason: str) -> Policy:
+    """Put an allow rule out of force until it is renewed: the calls that it allowed ask again, with the reason.
+
+    Admins only. Raises NotFound, NotAllowed, ModelValidationError for no reason, or for a deny or ask rule: those keep
+    their force until they are revoked.
+    """
+    policy = _administered(actor, policy_id)
+    reason = reason.strip()
+    if not 1 <= len(reason) <= MAX_REASON:
+        raise ModelValidationError(f"Say in at most {MAX_REASON} characters why the rule is suspended.")
+    if policy.effect != Effect.ALLOW:
+        raise ModelValidationError("Only an allow can be suspended. Revoke this rule to lift it.")
+    policy.suspended_reason = reason
+    policy.save(update_fields=["suspended_reason"])
+    _record(actor, Change.SUSPENDED, policy, {"reason": reason})
+    return policy
+
+
+@transaction.atomic
+def renew(actor: Actor, policy_id: int) -> Policy:
+    """Put a suspended rule in force again, for the server and the definitions that are offered now (R28).
+
+    Lifts a suspension by an admin's word too, and closes the pauses that the rule now covers (R9). Admins only. Raises
+    NotFound, NotAllowed, StateConflict for a rule that has expired.
+    """
+    policy = _administered(actor, policy_id)
+    _check_not_expired(policy)
+    _pin(policy)
+    _record(actor, Change.RENEWED, policy)
     return policy
 
 
@@ -106,100 +203,40 @@ def revoke(actor: Actor, policy_id: int) -> None:
     actor.require(Role.OPERATOR)
     if not actor.may(Role.ADMIN) and policy.created_by_id != actor.user.pk:
         raise NotAllowed("Somebody else made this rule. Ask an admin to revoke it.")
+    _record(actor, Change.REVOKED, policy)
     policy.delete()
 
 
-def remembering(run: Run, target: str, scope: Scope, days: int | None) -> Rule:
-    """The allow rule that "remember" on a pause of `run` would store (R23).
-
-    Raises ModelValidationError for a scope that the run does not have, or a number of days out of range.
-    """
-    if scope is Scope.USER and run.end_user is None:
-        raise ModelValidationError("This run carries no user to remember it for.")
-    if scope is Scope.ACCOUNT and run.end_user is not None:
-        raise ModelValidationError("Account-wide rules are offered only on runs that carry no user.")
-    return Rule(
-        account=run.account,
-        effect=Effect.ALLOW,
-        scope=scope,
-        target=target,
-        end_user=run.end_user if scope is Scope.USER else None,
-        run=run if scope is Scope.RUN else None,
-        expires_at=_end_of(days),
-    )
-
-
-def preview(run: Run, target: str, scope: str, days: int | None = None) -> str:
-    """The exact text of the rule that `remembering` would store, to be shown before it is saved (R23)."""
-    try:
-        wanted = Scope(scope)
-    except ValueError as error:
-        raise ModelValidationError(f"A decision is remembered for one of: {', '.join(Scope)}.") from error
-    return remembering(run, target, wanted, days).sentence
+def check_rule(rule: Rule, source: Source) -> None:
+    """Raise ModelValidationError for a target or condition that a rule of this source cannot have."""
+    server, tool = parse_target(rule.target)
+    check_for(rule.effect, rule.condition)
+    if source is Source.RUN_APPROVAL and has_pattern(rule.condition):
+        raise ModelValidationError(
+            "What is remembered is remembered literally; patterns are for admins to write."
+        )
+    if match_key(rule.condition) != TESTED:
+        return
+    beside = Policy.objects.filter(
+        account=rule.account,
+        scope=rule.scope.value,
+        end_user=rule.end_user,
+        run=rule.run,
+        target_server=server,
+        target_tool=tool,
+        match_key=TESTED,
+    ).exclude(condition_digest=condition_digest(rule.condition))
+    if beside.count() >= MAX_TESTED:
+        raise ModelValidationError(
+            f"There are {MAX_TESTED} rules with conditions on {visible(rule.target)} already. Revoke some, or write "
+            "one pattern for several."
+        )
 
 
-def rule_sentence(policy: Policy) -> str:
-    """What a stored rule does, in the words that `preview` used before it was saved."""
-    return rule_text(
-        effect=Effect(policy.effect),
-        target=policy.target,
-        scope=Scope(policy.scope),
-        user_id=policy.end_user.user_id if policy.end_user else None,
-        run_id=policy.run_id,
-        expires_at=policy.expires_at,
-    )
-
-
-_VERBS = {Effect.ALLOW: "Allow", Effect.ASK: "Always ask before", Effect.DENY: "Deny"}
-
-
-def rule_text(
-    *,
-    effect: Effect,
-    target: str,
-    scope: Scope,
-    user_id: str | None,
-    run_id: int | None,
-    expires_at: dt.datetime | None,
-) -> str:
-    """The one sentence of a rule: effect, target, whose runs, until when. Names are shown with `visible`."""
-    server, _, tool = target.partition(":")
-    what = visible(target) if tool else f"every tool of {visible(server)}"
-    if scope is Scope.RUN:
-        whose = f"for the rest of run {run_id}"
-    elif scope is Scope.USER:
-        whose = f"in every run for the user {visible(user_id or '')}"
-    elif effect is Effect.ALLOW:
-        whose = "in every run of this account that carries no user"
-    else:
-        whose = "in every run of this account"
-    if expires_at is not None:
-        at = expires_at.astimezone(dt.UTC)
-        until = f", until {at.day} {at:%B %Y, %H:%M} UTC"
-    else:
-        until = "" if scope is Scope.RUN else ", until it is revoked"
-    return f"{_VERBS[effect]} {what} {whose}{until}."
-
-
-def parse_target(target: str) -> tuple[str, str]:
-    """`server` or `server:tool` as its two parts, split at the first colon; the tool is "" for a whole server.
-
-    Raises ModelValidationError for anything else; there are no prefixes and no wildcards (R26).
-    """
-    server, colon, tool = target.partition(":")
-    try:
-        server_name_rule(server)
-    except ValidationError:
-        raise _bad_target() from None
-    if bool(colon) != bool(tool) or len(tool) > MAX_TOOL_NAME:
-        raise _bad_target()
-    return server, tool
-
-
-def _bad_target() -> ModelValidationError:
-    return ModelValidationError(
-        "A rule is about a server or one of its tools. Write it as server or server:tool, without wildcards."
-    )
+def _check(actor: Actor | None, rule: Rule, source: Source, note: str) -> None:
+    _check_account(actor, rule)
+    _check_note(note)
+    check_rule(rule, source)
 
 
 def _check_account(actor: Actor | None, rule: Rule) -> None:
@@ -210,16 +247,58 @@ def _check_account(actor: Actor | None, rule: Rule) -> None:
         raise NotFound(f"There is no such user or run in {rule.account.name}.")
 
 
-def _end_of(days: Any) -> dt.datetime | None:
-    """The midnight (UTC) after that many days: a date that is the same when shown and when saved."""
-    if days is None:
-        return None
-    if not isinstance(days, int) or isinstance(days, bool) or not 1 <= days <= MAX_DAYS:
-        raise ModelValidationError(
-            f"A rule expires after 1 to {MAX_DAYS} days. Leave it out to keep the rule."
-        )
-    last = timezone.now().astimezone(dt.UTC).date() + dt.timedelta(days=days)
-    return dt.datetime.combine(last + dt.timedelta(days=1), dt.time(), dt.UTC)
+def _check_note(note: str) -> None:
+    if len(note) > MAX_NOTE:
+        raise ModelValidationError(f"A note has at most {MAX_NOTE} characters.")
+
+
+def _administered(actor: Actor, policy_id: int) -> Policy:
+    """The rule, locked, for an admin to change. Raises NotFound, NotAllowed."""
+    policy = access.get(actor, Policy.objects.select_for_update(), pk=policy_id)
+    actor.require(Role.ADMIN)
+    return policy
+
+
+def has_expired(policy: Policy) -> bool:
+    return policy.expires_at is not None and policy.expires_at <= timezone.now()
+
+
+def _check_not_expired(policy: Policy) -> None:
+    if has_expired(policy):
+        raise StateConflict("This rule has expired. Make it anew.")
+
+
+def _pin(policy: Policy, suspended: str = "") -> None:
+    """Put a rule in force, unless it is `suspended`, for what is offered now, and apply it to what waits (R9)."""
+    policy.suspended_reason = suspended
+    pins.pin(policy)
+    policy.save()
+    if policy.effect == Effect.ALLOW and not suspended:
+        resolutions.close_covered(policy, rule_sentence(policy))
+
+
+def _said(policy: Policy) -> dict[str, str | None]:
+    """What can be edited, for the record of a change."""
+    return {
+        "expires_at": utc_text(policy.expires_at) if policy.expires_at else None,
+        "note": policy.note,
+        "suspended": policy.suspended_reason,
+    }
+
+
+def _record(
+    actor: Actor | None, change: Change, policy: Policy, details: Mapping[str, Any] | None = None
+) -> None:
+    """Leave word of who changed the rule, in the transaction of the change."""
+    PolicyChange.objects.create(
+        account_id=policy.account_id,
+        rule_id=policy.pk,
+        change=change.value,
+        sentence=rule_sentence(policy),
+        details=dict(details or {}),
+        actor=actor.user if actor else None,
+        actor_name=actor.user.get_username() if actor else INSTALLATION,
+    )
 
 
 def _later(one: dt.datetime | None, other: dt.datetime | None) -> dt.datetime | None:

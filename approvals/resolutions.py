@@ -12,6 +12,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
+from approvals.condition_shape import exact_arguments, parse_condition
 from approvals.facts import Effect, Scope
 from approvals.gate import evaluate, record_use
 from approvals.models import Policy
@@ -47,7 +48,10 @@ def record(round_: Round, facts: dict[str, Any]) -> None:
         "permission_resolved",
         {
             "request_id": round_.pk,
+            "step": round_.own_step.seq,
+            "tool": f"{round_.server_name}:{round_.operation_name}",
             "resolved_status": round_.outcome,
+            "automatic": "allowed_by" in facts,
             "remembered": "remembered" in facts,
             "rule_id": why.get("rule_id"),
             "reason": why.get("text"),
@@ -66,6 +70,9 @@ def close_covered(policy: Policy, sentence: str) -> list[Round]:
     waiting = Round.objects.filter(account=policy.account_id, server_name=policy.target_server)
     if policy.target_tool:
         waiting = waiting.filter(operation_name=policy.target_tool)
+    wanted = exact_arguments(parse_condition(policy.condition))
+    if wanted is not None:
+        waiting = waiting.filter(shown_digest=digest(wanted))
     if policy.scope == Scope.RUN:
         waiting = waiting.filter(run=policy.run_id)
     else:

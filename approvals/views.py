@@ -18,7 +18,8 @@ from django.urls import reverse
 
 from approvals import deadlines, decisions
 from approvals.answers import Posted, Problem, edit_form, problems_of, read_post, request_form
-from approvals.cards import Card, card_for, questions_of, row_for
+from approvals.cards import Card, RememberChoice, card_for, questions_of, row_for
+from approvals.cards.remember import remember_choices, while_editing
 from approvals.forms import ElicitationForm
 from approvals.inbox import Filters, inbox_for, lists, next_after
 from runs import access
@@ -137,6 +138,9 @@ def _card_context(
     """The one context of the card fragment. What was posted is shown again only while it may still be sent."""
     shown = card_for(round_, actor)
     posted = posted if posted is not None and shown.controls else None
+    editing = _editing(request, round_, posted) if shown.controls else None
+    if editing is not None and shown.remember:
+        shown = replace(shown, remember=_remember_edited(round_, shown, editing))
     if posted and shown.questions:
         shown = replace(shown, questions=questions_of(round_, posted.responses))
     return {
@@ -147,7 +151,7 @@ def _card_context(
         "wrong": {problem.anchor for problem in problems},
         "conflict": conflict,
         "typed": request.POST if posted else None,
-        "editing": _editing(request, round_, posted) if shown.controls else None,
+        "editing": editing,
         "sections": _sections(round_, shown, posted),
     }
 
@@ -157,6 +161,13 @@ def _editing(request: HttpRequest, round_: Round, posted: Posted | None) -> Elic
     if round_.kind != RoundKind.APPROVAL or not ("edit" in request.GET or "edit" in request.POST):
         return None
     return (posted.forms.get(0) if posted else None) or edit_form(round_)
+
+
+def _remember_edited(round_: Round, shown: Card, editing: ElicitationForm) -> tuple[RememberChoice, ...]:
+    """What may be remembered with edited arguments; those about exactly them only once they were posted."""
+    if editing.is_bound and editing.is_valid():
+        return remember_choices(round_, edited=editing.content)
+    return while_editing(shown.remember)
 
 
 def _sections(round_: Round, shown: Card, posted: Posted | None) -> list[tuple[Any, ElicitationForm | None]]:

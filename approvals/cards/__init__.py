@@ -2,11 +2,12 @@
 
 from approvals.cards.arguments import arguments_table
 from approvals.cards.build import card_for, questions_of, row_for
-from approvals.cards.values import Arguments, Card, RiskTag, Row
+from approvals.cards.values import Arguments, Card, RememberChoice, RiskTag, Row
 
 __all__ = [
     "Arguments",
     "Card",
+    "RememberChoice",
     "RiskTag",
     "Row",
     "arguments_table",

@@ -9,13 +9,12 @@ from typing import Any, Final
 from django.conf import settings
 from django.utils import timezone
 
-from approvals import policies
 from approvals.cards import wording
 from approvals.cards.arguments import arguments_table
+from approvals.cards.remember import remember_choices
 from approvals.cards.states import ending_of, events_of, history_of, state_of
-from approvals.cards.values import Arguments, Asked, Card, Option, Question, RememberChoice, RiskTag, Row
+from approvals.cards.values import Arguments, Asked, Card, Option, Question, RiskTag, Row
 from runs.access import Actor
-from runs.errors import ModelValidationError
 from runs.models import Round
 from runs.requests import APPROVAL_KEY
 from runs.risk import Risk
@@ -23,7 +22,6 @@ from runs.round_states import RoundKind, RoundStatus
 from runs.visible import url_warnings, visible
 
 URGENT: Final = dt.timedelta(minutes=5)
-REMEMBER_DAYS: Final = 30
 
 _KIND_TAGS: Final = {
     RoundKind.ELICITATION: ("Form", "form"),
@@ -58,7 +56,7 @@ def row_for(round_: Round, *, now: dt.datetime | None = None) -> Row:
 
 
 def card_for(round_: Round, actor: Actor, *, now: dt.datetime | None = None) -> Card:
-    """Everything that the card of `round_` shows to `actor`; one query for the history, one for the rule texts."""
+    """Everything that the card of `round_` shows to `actor`; a query for the history, a few for the rules on offer."""
     events = events_of(round_)
     context: Mapping[str, Any] = round_.context
     pending = round_.status == RoundStatus.PENDING
@@ -109,41 +107,9 @@ def _approval(round_: Round, controls: bool) -> dict[str, Any]:
         "description": visible(str(context.get("description") or "")),
         "arguments": arguments_table(arguments, context.get("last_allowed")),
         "edited": arguments_table(edited, arguments) if edited is not None else None,
-        "remember": tuple(_remember(round_, verdict)) if controls else (),
+        "remember": remember_choices(round_) if controls else (),
         "strict": verdict.get("risk") == Risk.STRICT,
     }
-
-
-def _remember(round_: Round, verdict: Mapping[str, Any]) -> Iterable[RememberChoice]:
-    """What may be remembered, narrowest first, each with the rule that it saves; nothing for strict tools (R16).
-
-    None is preselected, whatever the API suggests to its clients: on the page, Allow alone allows one call.
-    """
-    scopes = [str(scope) for scope in verdict.get("remember") or []]
-    for scope in scopes:
-        for days in (None,) if scope == "run" else (REMEMBER_DAYS, None):
-            rule = _rule_text(round_, scope, days)
-            if rule is not None:
-                yield RememberChoice(
-                    value=f"{scope}:{days}" if days else scope,
-                    label=_remember_label(round_, scope, days),
-                    rule=rule,
-                )
-
-
-def _rule_text(round_: Round, scope: str, days: int | None) -> str | None:
-    """The rule in words; None for a scope that this run cannot have, which then is not offered."""
-    try:
-        return visible(policies.preview(round_.run, str(round_.context.get("tool") or ""), scope, days))
-    except (ModelValidationError, ValueError):
-        return None
-
-
-def _remember_label(round_: Round, scope: str, days: int | None) -> str:
-    if scope == "run":
-        return f"Allow in run {round_.run_id}; ends with it"
-    whom = f"for {_end_user(round_)}" if scope == "user" else "in every run without an end user"
-    return f"Always allow {whom}, {f'for {days} days' if days else 'until somebody revokes it'}"
 
 
 def _plan(round_: Round) -> dict[str, Any]:

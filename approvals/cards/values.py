@@ -75,12 +75,36 @@ class Arguments:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PastDenial:
+    """A call that a person denied and a rule would allow: where it is to be seen, and who denied it."""
+
+    run_id: int
+    round_id: str | None
+    who: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class RememberChoice:
-    """One way to remember an allow: what is posted (`user:30`), its label, and the exact rule that it saves (R23)."""
+    """One way to remember an allow: what is posted (`user:30`), its label, and the exact rule that it saves (R23).
+
+    `shown` is the digest of this preview; it is posted too, so that nothing else is saved. `replay` says what the rule
+    would have done, `risks` and `denials` (with how many `more_denials` are not listed) what has to be confirmed.
+    `exactly`: for these arguments only.
+    """
 
     value: str
     label: str
     rule: str
+    shown: str = ""
+    exactly: bool = False
+    replay: str = ""
+    risks: tuple[str, ...] = ()
+    denials: tuple[PastDenial, ...] = ()
+    more_denials: int = 0
+
+    @property
+    def to_confirm(self) -> bool:
+        return bool(self.risks or self.denials)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,6 +227,7 @@ class Card:
     arguments: Arguments | None = None
     edited: Arguments | None = None
     remember: tuple[RememberChoice, ...] = ()
+    """Every call of the tool first, then those with exactly these arguments; each narrowest first."""
     strict: bool = False
     questions: tuple[Question, ...] = ()
     asked: tuple[Asked, ...] = ()
@@ -223,6 +248,28 @@ class Card:
     @property
     def headline(self) -> str:
         return self.row.headline
+
+    @property
+    def remember_all(self) -> tuple[RememberChoice, ...]:
+        return tuple(choice for choice in self.remember if not choice.exactly)
+
+    @property
+    def remember_exactly(self) -> tuple[RememberChoice, ...]:
+        return tuple(choice for choice in self.remember if choice.exactly)
+
+    @property
+    def exactly_values(self) -> tuple[str, ...]:
+        return tuple(choice.value for choice in self.remember_exactly)
+
+    @property
+    def remember_risks(self) -> tuple[str, ...]:
+        """They are those of the tool, and the same for every way to remember it."""
+        return self.remember[0].risks if self.remember else ()
+
+    @property
+    def remember_to_confirm(self) -> bool:
+        """Whether some way to remember needs the tick."""
+        return any(choice.to_confirm for choice in self.remember)
 
     @property
     def next_request(self) -> int | None:

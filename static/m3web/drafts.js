@@ -2,7 +2,8 @@
 
 const key = (id) => `m3-draft-${id}`;
 const FIELDS = "textarea, select, input:not([type=hidden])";
-const kept = (field) => field.name && field.name !== "remember"; // a scope is chosen anew each time, knowingly
+const ANEW = ["remember", "confirm-rule"]; // what to remember is chosen and confirmed anew each time, knowingly
+const kept = (field) => field.name && !ANEW.includes(field.name);
 
 export function startDrafts() {
   document.addEventListener("input", (event) => {

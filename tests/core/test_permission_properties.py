@@ -9,7 +9,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from approvals.conditions import exactly
+from approvals.conditions import ArgumentTest, Condition, TestKind, condition_holds, exactly
 from approvals.permission import CallFacts, Code, Drift, Effect, PolicyFacts, Scope, decide, in_mode
 from runs.risk import Risk
 from runs.run_states import PermissionMode
@@ -18,7 +18,17 @@ NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 USERS = ["alice", "bob"]
 TARGETS = ["desk", "desk:refund", "desk:find", "mail", "mail:send", "local:Agent"]
 CALLED = ["desk:refund", "desk:find", "mail:send", "local:Agent", "local:book"]
-ARGUMENTS = [{}, {"amount": 1}, {"amount": 2}]
+ARGUMENTS = [{}, {"amount": 1}, {"amount": 2}, {"amount": 1, "to": "ann@example.com"}]
+CONDITIONS: list[Condition] = [
+    (),
+    *map(exactly, ARGUMENTS),
+    (ArgumentTest(path=("amount",), value=1),),
+    (ArgumentTest(path=("to",), value="*@example.com", kind=TestKind.GLOB),),
+    (
+        ArgumentTest(path=("amount",), value=1),
+        ArgumentTest(path=("to",), value="*", kind=TestKind.GLOB),
+    ),
+]
 
 calls = st.builds(
     CallFacts,
@@ -48,7 +58,7 @@ def rules(effects: st.SearchStrategy[Effect]) -> st.SearchStrategy[PolicyFacts]:
         id=st.integers(1, 10_000),
         effect=effects,
         target=st.sampled_from(TARGETS),
-        condition=st.sampled_from([(), *map(exactly, ARGUMENTS)]),
+        condition=st.sampled_from(CONDITIONS),
         expires_at=st.sampled_from([None, NOW - timedelta(days=1), NOW + timedelta(days=1)]),
         suspended=st.sampled_from([None, None, "the tool has changed."]),
     )
@@ -177,6 +187,36 @@ def test_a_remembered_allow_makes_the_same_call_run_next_time(
             run_id=call.run_id if scope is Scope.RUN else None,
         )
         assert decide(call, [*rules, remembered], now=NOW).effect is Effect.ALLOW
+        just_this = replace(remembered, condition=exactly(call.arguments))
+        assert decide(call, [*rules, just_this], now=NOW).effect is Effect.ALLOW
+
+
+@given(calls, rule_lists, any_rule)
+def test_a_rule_never_decides_about_a_call_whose_arguments_do_not_fit_its_condition(
+    call: CallFacts, rules: list[PolicyFacts], rule: PolicyFacts
+) -> None:
+    if not condition_holds(rule.condition, call.arguments):
+        assert decide(call, [*rules, rule], now=NOW) == decide(call, rules, now=NOW)
+
+
+@given(calls, rule_lists, allow_rule)
+def test_a_condition_on_an_allow_never_lets_more_run_than_the_allow_without_it(
+    call: CallFacts, rules: list[PolicyFacts], allow: PolicyFacts
+) -> None:
+    plain = replace(allow, id=20_000, condition=())
+    narrower = replace(allow, id=20_000)
+    # A suspended rule asks about what it covers, so the wider one asks about more.
+    if allow.suspended is None and decide(call, [*rules, narrower], now=NOW).effect is Effect.ALLOW:
+        assert decide(call, [*rules, plain], now=NOW).effect is Effect.ALLOW
+
+
+@given(calls, rule_lists, allow_rule)
+def test_a_suspended_allow_never_lets_a_call_run_that_would_not_run_without_it(
+    call: CallFacts, rules: list[PolicyFacts], allow: PolicyFacts
+) -> None:
+    suspended = replace(allow, id=20_000, suspended="an admin said so.")
+    if decide(call, [*rules, suspended], now=NOW).effect is Effect.ALLOW:
+        assert decide(call, rules, now=NOW).effect is Effect.ALLOW
 
 
 @given(calls, rule_lists)

@@ -75,6 +75,7 @@ def test_what_was_shown_is_what_the_pause_and_the_event_say_was_remembered(
     assert decided.context["remembered"] == {
         "scope": "account",
         "days": 7,
+        "exactly": False,
         "rule_id": policy.pk,
         "text": shown,
     }
