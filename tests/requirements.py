@@ -4,10 +4,11 @@ One rule: a missing thing skips the tests that need it, the summary says so in o
 `M3_REQUIRE_ALL=1` (the CI script) it fails them instead. Also a pytest plugin, loaded by `tests/conftest.py`.
 
 PostgreSQL and Redis. A test takes the fixture `postgres_database` for the URL of an empty database of its own (for
-processes: `DATABASE_URL`), and calls `redis_url()` for a Redis. Both come from one server per test process, which is
-started on first use and stopped at the end, or from `M3_TEST_POSTGRES_URL` (a database whose user may create others)
-and `M3_TEST_REDIS_URL`. Whether the *suite itself* runs on PostgreSQL is decided before it starts, by `DATABASE_URL`
-and `REDIS_URL`; `python -m tests.on_postgres` sets them, and `connection.vendor` tells which it is.
+processes: `DATABASE_URL`; `new_postgres_database()` in a fixture of wider scope), and calls `redis_url()` for a Redis.
+Both come from one server per test process, which is started on first use and stopped at the end, or from
+`M3_TEST_POSTGRES_URL` (a database whose user may create others) and `M3_TEST_REDIS_URL`. Whether the *suite itself*
+runs on PostgreSQL is decided before it starts, by `DATABASE_URL` and `REDIS_URL`; `python -m tests.on_postgres` sets
+them, and `connection.vendor` tells which it is.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import platform
 import shutil
 import uuid
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -116,9 +117,9 @@ def redis_url() -> str:
     return url
 
 
-@pytest.fixture
-def postgres_database() -> Iterator[str]:
-    """The URL of an empty database, which is dropped with whoever is still connected when the test ends."""
+@contextmanager
+def new_postgres_database() -> Iterator[str]:
+    """The URL of an empty database, which is dropped at the end with whoever is still connected."""
     import psycopg
 
     server, name = postgres_url(), f"m3_{uuid.uuid4().hex}"
@@ -127,6 +128,13 @@ def postgres_database() -> Iterator[str]:
     yield urlsplit(server)._replace(path=f"/{name}").geturl()
     with psycopg.connect(server, autocommit=True) as admin:
         admin.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+
+
+@pytest.fixture
+def postgres_database() -> Iterator[str]:
+    """An empty database for one test."""
+    with new_postgres_database() as url:
+        yield url
 
 
 def pytest_unconfigure() -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from django.conf import settings
-from django.db import transaction
+from django.db import OperationalError, transaction
 
 from runs import binding, clock, database, db, engines, lease, push
 from runs.engines import offers
@@ -69,12 +69,21 @@ class InProcess:
                 if freed:
                     log.warning("took over %s runs that the last process left behind", freed)
             while True:
-                for run_id in await db.write(_due):
-                    self._kick(run_id)
+                await self._sweep()
                 await asyncio.sleep(settings.M3.sweep_seconds)
         finally:
             engines.use(None)
             await self._stop()
+
+    async def _sweep(self) -> None:
+        """Start what is due. A database server that is gone for a while ends nothing: the next sweep looks again."""
+        try:
+            for run_id in await db.write(_due):
+                self._kick(run_id)
+        except OperationalError as error:
+            if database.current().file is not None:
+                raise
+            log.warning("the database server does not answer (%s); trying again", str(error).strip())
 
     def lock(self) -> None:
         """Own the database file; raises AlreadyRunningError if another process does. Nothing to own elsewhere."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models.fields.json import KeyTransform, KeyTransformFactory
+from django.db.models.fields.json import HasKey, KeyTransform, KeyTransformFactory
 
 if TYPE_CHECKING:
     _TextField = models.TextField[Any, Any]
@@ -99,6 +99,15 @@ class _Key(KeyTransform):
     def preprocess_lhs(self, compiler: Any, connection: BaseDatabaseWrapper) -> tuple[str, Any, list[str]]:
         lhs, params, keys = super().preprocess_lhs(compiler, connection)
         return (f"({lhs})::jsonb" if connection.vendor == "postgresql" else lhs), params, keys
+
+
+@ExactJSON.register_lookup
+class _HasKey(HasKey):
+    """Whether there is such a key, which PostgreSQL knows of `jsonb` only."""
+
+    def process_lhs(self, compiler: Any, connection: BaseDatabaseWrapper, lhs: Any = None) -> tuple[str, Any]:
+        sql, params = super().process_lhs(compiler, connection, lhs)
+        return (f"({sql})::jsonb" if connection.vendor == "postgresql" else sql), params
 
 
 class _KeyFactory:

@@ -136,6 +136,8 @@ def test_parts_of_a_json_are_compared_by_the_database(make_run: Any) -> None:
     assert Event.objects.filter(run=run, payload__turn=0, payload__message="first \x00 line").exists()
     assert not Event.objects.filter(run=run, payload__turn=1).exists()
     assert list(Event.objects.filter(run=run).values_list("payload__turn", flat=True)) == [0]
+    assert Event.objects.filter(run=run, payload__has_key="message").exists()
+    assert not Event.objects.filter(run=run, payload__has_key="first").exists()
 
 
 def test_every_text_and_json_of_ours_is_kept_exactly() -> None:

@@ -17,6 +17,7 @@ from daphne.server import Server, twisted_loop
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import connection
 from twisted.internet import defer
 from twisted.internet import reactor as twisted_reactor
 
@@ -28,6 +29,10 @@ from runs.engines.in_process import AlreadyRunningError, InProcess
 
 reactor: Any = twisted_reactor
 """Twisted chooses its reactor at import time, which no type can follow."""
+
+
+PREPARING = 0x6D33_7765_62
+"""The number under which processes queue in PostgreSQL to bring it up to date; closing the connection leaves."""
 
 
 class Command(BaseCommand):
@@ -122,11 +127,26 @@ def prepare(engine: InProcess) -> None:
         engine.lock()
     except AlreadyRunningError as error:
         raise CommandError(str(error)) from error
-    call_command("migrate", verbosity=0, interactive=False)
-    if settings.M3.demo:
-        demo.seed()
-    else:
-        demo.close_logins()
+    with one_at_a_time():
+        call_command("migrate", verbosity=0, interactive=False)
+        if settings.M3.demo:
+            demo.seed()
+        else:
+            demo.close_logins()
+    connection.close()  # this thread serves from now on; the worker's and the pages' threads have their own
+
+
+@contextlib.contextmanager
+def one_at_a_time() -> Iterator[None]:
+    """Processes that start at once on one PostgreSQL prepare it one after the other, because `migrate` may not run
+    twice at a time. On SQLite the lock of the file has refused the second one already."""
+    if connection.vendor != "postgresql":
+        yield
+        return
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(%s)", [PREPARING])
+        yield
+        cursor.execute("SELECT pg_advisory_unlock(%s)", [PREPARING])
 
 
 def check_port(host: str, port: int) -> None:

@@ -1,0 +1,57 @@
+"""A WebSocket as a page opens it, over a real connection: just enough of RFC 6455 to read what a server says."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import socket
+import time
+from typing import Any, Self
+
+
+class Line:
+    """The hints that one page gets. Use as a context manager."""
+
+    def __init__(self, port: int, cookie: str, *, patience: float = 30.0) -> None:
+        self.patience = patience
+        self.connection = socket.create_connection(("127.0.0.1", port), timeout=patience)
+        key = base64.b64encode(os.urandom(16)).decode()
+        self.connection.sendall(
+            (
+                "GET /ws/hints/ HTTP/1.1\r\n"
+                f"Host: 127.0.0.1:{port}\r\nOrigin: http://127.0.0.1:{port}\r\nCookie: {cookie}\r\n"
+                "Upgrade: websocket\r\nConnection: Upgrade\r\n"
+                f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n"
+            ).encode()
+        )
+        self.stream = self.connection.makefile("rb")
+        assert b" 101 " in self.stream.readline()
+        while self.stream.readline() not in (b"\r\n", b""):
+            pass
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stream.close()
+        self.connection.close()
+
+    def read(self) -> Any:
+        """The next message; TimeoutError if none comes."""
+        while True:
+            opcode, length = self.stream.read(1)[0] & 0x0F, self.stream.read(1)[0]
+            if length > 125:
+                length = int.from_bytes(self.stream.read(2 if length == 126 else 8), "big")
+            payload = self.stream.read(length)
+            if opcode == 1:
+                return json.loads(payload)
+
+    def until(self, **wanted: Any) -> Any:
+        """The first message that has these values."""
+        end = time.monotonic() + self.patience
+        while time.monotonic() < end:
+            message = self.read()
+            if wanted.items() <= message.items():
+                return message
+        raise AssertionError(f"waited {self.patience} s for {wanted}")
