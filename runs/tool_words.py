@@ -6,6 +6,8 @@ would make them allow something twice. So a change of the risk takes such cards 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from django.db import transaction
 from django.db.models import Max
 
@@ -42,7 +44,7 @@ def say(actor: Actor, server_id: int, tool_id: int, words: Words, *, via: str = 
         said_by=actor.user,
         said_by_name=actor.user.get_username(),
     )
-    ask_anew(actor, tool.server, via=via)
+    ask_anew(actor, tool.server, tools=[tool], via=via)
     return tool
 
 
@@ -72,13 +74,17 @@ def latest_words(server: Server) -> dict[int, ToolWord]:
     return {word.tool_id: word for word in ToolWord.objects.filter(pk__in=newest)}
 
 
-def ask_anew(actor: Actor, server: Server, *, via: str = "page") -> list[Round]:
-    """Take back the waiting approvals that show another risk than now counts; their calls are decided anew.
+def ask_anew(
+    actor: Actor, server: Server, *, tools: Iterable[Tool] | None = None, via: str = "page"
+) -> list[Round]:
+    """Take back waiting approvals that show another risk than now counts; their calls are decided anew.
 
-    Such a call then runs, asks again or is denied as its tool stands now. Must run inside the change's transaction.
+    `tools` are those that it may concern, None for all of the server's. Such a call then runs, asks again or is denied as its tool stands now. Must run inside the change's transaction.
     A pause that somebody is deciding at this moment is left to them: the call is checked again before it is sent.
     """
-    risks = {tool.name: standing_of(tool, server).risk for tool in server.tools.all()}
+    risks = {
+        tool.name: standing_of(tool, server).risk for tool in (server.tools.all() if tools is None else tools)
+    }
     waiting = (
         Round.objects.filter(
             account=server.account_id, server_name=server.name, kind=RoundKind.APPROVAL.value

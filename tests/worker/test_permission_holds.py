@@ -10,9 +10,13 @@ import pytest
 from django.conf import LazySettings
 
 from approvals.models import Policy
-from runs import control, db
-from runs.models import Round, Run, Server, Tool
+from runs import control, db, tool_words
+from runs.access import actor_for
+from runs.models import Role, Round, Run, Server, Tool
+from runs.risk import Risk
 from runs.round_rows import Decider
+from runs.tool_standing import Words
+from tests.people import person
 from tests.worker.conftest import Desk, results
 
 Effects = Callable[[], list[dict[str, Any]]]
@@ -141,3 +145,33 @@ async def test_answers_to_a_form_do_not_reach_a_server_that_may_no_longer_have_t
     fresh = await db.read(Round.objects.get, pk=round_.pk)
     assert (fresh.status, fresh.outcome) == ("failed", "superseded")
     assert fresh.responses is not None, "what the person said is kept for the record"
+
+
+async def test_a_risk_that_an_admin_changes_takes_the_waiting_card_back_and_asks_with_the_new_one(
+    desk_: Desk, effects: Effects
+) -> None:
+    run, round_ = await asked(desk_)
+    await db.write(say, desk_, Words(risk=Risk.MONEY))
+    second = await asked_again(desk_, run, round_)
+    assert second.context["verdict"]["risk"] == "money"
+    fresh = await db.read(Round.objects.get, pk=round_.pk)
+    assert (fresh.outcome, fresh.failure_code) == ("superseded", "risk_changed")
+    await desk_.accept(second, decision="allow")
+    assert (await desk_.finished(run)).output == "done: "
+    assert len(effects()) == 1
+
+
+@pytest.mark.parametrize(("risk", "output", "made"), [(Risk.BLOCKED, "denied", 0), (Risk.READ, "done", 1)])
+async def test_a_tool_that_is_blocked_or_turns_out_to_be_harmless_needs_no_person_any_more(
+    desk_: Desk, effects: Effects, risk: Risk, output: str, made: int
+) -> None:
+    run, _ = await asked(desk_)
+    await db.write(say, desk_, Words(risk=risk))
+    assert ((await desk_.finished(run)).output or "").startswith(output)
+    assert len(effects()) == made
+
+
+def say(desk_: Desk, words: Words) -> None:
+    ada = person("ada", desk_.account, Role.ADMIN)
+    tool = Tool.objects.get(name="send_email")
+    tool_words.say(actor_for(ada), tool.server_id, tool.pk, words)
