@@ -79,7 +79,8 @@ def ask_anew(
 ) -> list[Round]:
     """Take back waiting approvals that show another risk than now counts; their calls are decided anew.
 
-    `tools` are those that it may concern, None for all of the server's. Such a call then runs, asks again or is denied as its tool stands now. Must run inside the change's transaction.
+    `tools` are those that it may concern, None for all of the server's. Such a call then runs, asks again or is denied
+    as its tool stands now. Must run inside the change's transaction.
     A pause that somebody is deciding at this moment is left to them: the call is checked again before it is sent.
     """
     risks = {

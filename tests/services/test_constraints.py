@@ -24,11 +24,14 @@ from runs.models import (
     Role,
     Round,
     Run,
+    SeenAddress,
+    SeenDefinition,
     Server,
     Step,
     Task,
     Tool,
     ToolCall,
+    ToolWord,
     Turn,
     User,
 )
@@ -45,6 +48,9 @@ class World:
     end_user: EndUser
     server: Server
     tool: Tool
+    tool_word: ToolWord
+    seen_definition: SeenDefinition
+    seen_address: SeenAddress
     agent: Agent
     task: Task
     run: Run
@@ -96,6 +102,9 @@ ATTEMPTS = [
     Attempt("server_has_one_address", "server", {"command": "also-this"}),
     Attempt("tool_name_once", "tool", copy=True),
     Attempt("tool_risk_known", "tool", {"risk": "harmless"}),
+    Attempt("definition_seen_once", "seen_definition", copy=True),
+    Attempt("address_seen_once", "seen_address", copy=True),
+    Attempt("word_risk_known", "tool_word", {"risk": "harmless"}),
     Attempt("agent_name_once", "agent", copy=True),
     Attempt("agent_default_mode_known", "agent", {"default_mode": "yolo"}),
     Attempt("task_default_mode_known", "task", {"default_mode": "yolo"}),
@@ -164,6 +173,9 @@ def world(make_round: Callable[..., Round], alice: User) -> World:
         end_user=end_user,
         server=server,
         tool=tool,
+        tool_word=ToolWord.objects.create(tool=tool, said_by_name="ada"),
+        seen_definition=SeenDefinition.objects.create(account=account, digest=tool.digest, name=tool.name),
+        seen_address=SeenAddress.objects.create(account=account, identity="sha256:i", address="desk-server"),
         agent=agent,
         task=Task.objects.create(account=account, agent=agent, instructions="x"),
         run=run,
