@@ -212,7 +212,7 @@ def test_ctrl_c_leaves_the_session_in_which_a_person_is_asked_and_no_other_proce
     story: Story, data_dir: Path
 ) -> None:
     kept = ("runs.keeper", "m3web.demo_servers.desk")
-    alive = {pid: command for pid, command in story.session.items() if command_of(pid) == command}
+    alive = {pid: command for pid, command in story.session.items() if command and command_of(pid) == command}
     assert sorted(word for word in kept for command in alive.values() if word in command) == sorted(kept)
     assert len(alive) == 2
     ((status, held),) = query(data_dir, "select status, held from runs_round where held")
