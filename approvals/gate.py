@@ -6,6 +6,7 @@ The order of the decision stands in `approvals.permission`; here is only where i
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from django.db.models import F
@@ -13,15 +14,15 @@ from django.utils import timezone
 
 from approvals import pins
 from approvals.condition_shape import parse_condition
-from approvals.facts import CallFacts, Drift, Effect, PolicyFacts, Scope
+from approvals.facts import CallFacts, Drift, Drifted, Effect, PolicyFacts, Scope
 from approvals.models import Policy
 from approvals.permission import Code, Decision, decide
 from approvals.pins import Offer
-from runs import local_tools
+from runs import definitions, local_tools
 from runs.canonical import digest
 from runs.gate import Verdict
 from runs.local_tools import LOCAL
-from runs.models import Run, ToolCall, Turn
+from runs.models import Round, Run, ToolCall, Turn
 from runs.risk import Risk, effective_risk
 from runs.run_states import HumanInput, PermissionMode
 
@@ -36,6 +37,9 @@ class PolicyGate:
         offer = _offer(run, call)
         decision = _evaluate(run, turn, call, offer)
         record_use(decision)
+        if decision.diff and offer.server and decision.diff.server != decision.diff.server_before:
+            # The host may have changed its entry: only the next look would remember what stands behind it now.
+            definitions.keep_present_address(offer.server)
         return _verdict(call, offer, decision)
 
     def recheck(self, run: Run, turn: Turn, call: ToolCall) -> Verdict:
@@ -49,17 +53,33 @@ def _offer(run: Run, call: ToolCall) -> Offer:
 
 
 def _verdict(call: ToolCall, offer: Offer, decision: Decision) -> Verdict:
-    definition = offer.tool.digest if offer.tool and call.operation == TOOL else None
     return Verdict(
         effect=decision.effect.value,
         code=decision.code.value,
         reason=decision.reason,
         risk=decision.risk.value,
         rule_id=decision.rule_id,
-        subject=digest([offer.identity, definition, _risk(call, offer).value]),
+        subject=_subject(call, offer),
         remember=tuple(scope.value for scope in decision.remember),
         remember_preselected=decision.remember_preselected,
+        diff=asdict(decision.diff) if decision.diff else None,
     )
+
+
+def _subject(call: ToolCall, offer: Offer) -> str:
+    """Stands for what is decided about: the server, the tool's definition, its risk."""
+    definition = offer.tool.digest if offer.tool and call.operation == TOOL else None
+    return digest([offer.identity, definition, _risk(call, offer).value])
+
+
+def is_as_asked(round_: Round) -> bool:
+    """Whether server, definition and risk are still those for which an approval was asked; if not, an allow does not
+    let the call go: it is decided anew before it is sent."""
+    subject = (round_.context.get("verdict") or {}).get("subject")
+    if not subject or round_.step is None:
+        return True
+    call = round_.step.call
+    return bool(subject == _subject(call, _offer(round_.run, call)))
 
 
 def evaluate(run: Run, turn: Turn, call: ToolCall) -> Decision:
@@ -123,6 +143,7 @@ def _call_facts(run: Run, turn: Turn, call: ToolCall, offer: Offer) -> CallFacts
         selection=None if turn.tools is None else frozenset(turn.tools),
         selection_approves=turn.tools_approve,
         drift=_drift(turn, call, offer),
+        diff=_drifted(turn, call, offer),
         may_ask=run.human_input == HumanInput.MANAGED,
     )
 
@@ -161,6 +182,20 @@ def _drift(turn: Turn, call: ToolCall, offer: Offer) -> Drift:
     return Drift.SAME if bound["tools"].get(call.name) == offer.tool.digest else Drift.CHANGED
 
 
+def _drifted(turn: Turn, call: ToolCall, offer: Offer) -> Drifted | None:
+    """From what to what it has changed since the turn began; of use only where `_drift` says that it has."""
+    bound: Mapping[str, Any] = turn.bindings.get(call.server_name) or {}
+    if not bound or offer.identity is None:
+        return None
+    return Drifted(
+        tool=call.name,
+        server_before=bound["identity"],
+        server=offer.identity,
+        definition_before=bound["tools"].get(call.name, ""),
+        definition=offer.tool.digest if offer.tool else "",
+    )
+
+
 def policy_facts(policy: Policy, offer: Offer) -> PolicyFacts:
     """A stored rule for the decision on a call of the tool behind `offer`. Its `end_user` should be loaded."""
     return PolicyFacts(
@@ -173,4 +208,5 @@ def policy_facts(policy: Policy, offer: Offer) -> PolicyFacts:
         condition=parse_condition(policy.condition),
         expires_at=policy.expires_at,
         suspended=pins.suspension(policy, offer),
+        diff=pins.change(policy, offer),
     )

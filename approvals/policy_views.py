@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
 
-from approvals import policies
+from approvals import pins, policies
 from approvals.decisions import switch_mode
 from approvals.facts import Effect
 from approvals.models import Policy, Source
@@ -25,13 +25,17 @@ PAGE = 50
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """One rule as the page shows it; `revocable` by whoever looks."""
+    """One rule as the page shows it; `revocable` by whoever looks.
+
+    `changed` is how many tools are others than the rule was made for, which suspends an allow for them (R28).
+    """
 
     policy: Policy
     sentence: str
     source: str
     expired: bool
     revocable: bool
+    changed: int = 0
 
 
 _SOURCES = {Source.RUN_APPROVAL.value: "remembered from an approval", Source.API.value: "made by an admin"}
@@ -43,9 +47,10 @@ def policy_list(request: HttpRequest, actor: Actor) -> HttpResponse:
     chosen = filters(request, "q", "effect", "user", "before")
     rows = list(_filtered(actor, chosen).order_by("-pk")[: PAGE + 1])
     now = timezone.now()
+    drifted = pins.changes_of(actor.account.pk, [row for row in rows if row.effect == Effect.ALLOW])
     context = {
         "section": "policies",
-        "lines": [_line(actor, row, now) for row in rows[:PAGE]],
+        "lines": [_line(actor, row, now, changed=len(drifted.get(row.pk, ()))) for row in rows[:PAGE]],
         "next_before": rows[PAGE - 1].pk if len(rows) > PAGE else None,
         "effects": [(Effect.ALLOW.value, "Allow"), (Effect.ASK.value, "Ask"), (Effect.DENY.value, "Deny")],
         "chosen": chosen,
@@ -98,11 +103,12 @@ def _with_names(rows: QuerySet[Policy]) -> QuerySet[Policy]:
     return rows.select_related("end_user", "created_by", "server")
 
 
-def _line(actor: Actor, policy: Policy, now: dt.datetime) -> Line:
+def _line(actor: Actor, policy: Policy, now: dt.datetime, *, changed: int = 0) -> Line:
     return Line(
         policy=policy,
         sentence=policies.rule_sentence(policy),
         source=_SOURCES[policy.source],
         expired=policy.expires_at is not None and policy.expires_at <= now,
         revocable=actor.can_administer or (actor.can_decide and policy.created_by_id == actor.user.pk),
+        changed=changed,
     )

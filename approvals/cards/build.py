@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from approvals.cards import wording
 from approvals.cards.arguments import arguments_table
+from approvals.cards.changed import changed_fields
 from approvals.cards.remember import remember_choices
 from approvals.cards.states import ending_of, events_of, history_of, state_of
 from approvals.cards.values import Arguments, Asked, Card, Option, Question, RiskTag, Row
@@ -80,6 +81,7 @@ def card_for(round_: Round, actor: Actor, *, now: dt.datetime | None = None) -> 
         ending=ending_of(round_, events),
         history=history_of(events),
         **_of_kind(round_, pending and actor.can_decide),
+        **changed_fields(round_, actor),
     )
 
 

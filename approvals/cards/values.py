@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Self
 
+from approvals.change_values import Renewal, Shown
 from runs.risk import Risk
 from runs.visible import UrlView
 
@@ -234,6 +235,11 @@ class Card:
     plan: str = ""
     revision: int = 0
     feedback: str = ""
+    changed: Shown | None = None
+    """What has changed since the turn began or the rule was made, where that is why it asks (R28)."""
+    renewal: Renewal | None = None
+    stale: bool = False
+    """Whether server, definition or risk are others by now than this card shows."""
     ending: Ending | None = None
     history: tuple[Happening, ...] = ()
 
