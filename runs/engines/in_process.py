@@ -114,6 +114,7 @@ class InProcess:
     def unlock(self) -> None:
         """Leave the database file to the next process; only after `serve` has ended."""
         if self._lock is not None:
+            os.ftruncate(self._lock.fileno(), 0)
             self._lock.close()
             self._lock = None
 

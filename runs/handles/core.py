@@ -13,7 +13,7 @@ from runs.errors import ModelValidationError, OperationTimeout, StateConflict
 from runs.handles import addresses, executions, submitting
 from runs.handles.dispatch import Dispatcher
 from runs.handles.loop import LoopThread
-from runs.handles.specs import AgentSpec, Server, check_human_input
+from runs.handles.specs import AgentSpec, Server, check_human_input, check_servers
 from runs.handles.stores import BaseStore, PrivateStore
 from runs.handles.values import ExecutionResult, ExecutionState, PendingRound
 from runs.managed_input import ElicitationResponse, PendingElicitationRound
@@ -39,6 +39,9 @@ class Core:
     def __init__(
         self, store: BaseStore | None, env: Mapping[str, str] | None, servers: Sequence[Server]
     ) -> None:
+        if store is not None and not isinstance(store, BaseStore):
+            raise ModelValidationError("store is a SQLiteExecutionStore, an ExecutionStore, or None.")
+        check_servers(servers)
         self._store = store if store is not None else PrivateStore()
         self._owns_store = store is None
         self._env = dict(os.environ if env is None else env)

@@ -24,12 +24,12 @@ class Dispatcher:
     def __init__(self) -> None:
         self._engine = InProcess(gate.configured())
         self._drives = False
+        self._locked = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Take the lock if it is free. Must run on the loop that the work is to happen on."""
-        self._drives = self._try_lock()
-        if self._drives:
+        if self._lock():
             self._task = asyncio.create_task(self._engine.serve(), name="m3-dispatcher")
         elif database.current().path is not None:
             self._task = asyncio.create_task(self._take_over(), name="m3-dispatcher")
@@ -49,6 +49,8 @@ class Dispatcher:
 
     def offers(self) -> Offers:
         """What the process that drives the runs can start."""
+        if database.current().path is not None:
+            self._lock()  # a holder that is gone offers nothing, whatever the file still says
         if self._drives and in_process.lock_file() is not None:
             return offers.here()
         if in_process.lock_file() is not None:
@@ -70,15 +72,17 @@ class Dispatcher:
         self._engine.announce()
         return added
 
-    def _try_lock(self) -> bool:
-        try:
-            self._engine.lock()
-        except AlreadyRunningError:
-            return False
-        return True
+    def _lock(self) -> bool:
+        """Whether this kit drives, from now on if nobody else does."""
+        if not self._drives:
+            with contextlib.suppress(AlreadyRunningError):
+                self._engine.lock()
+                self._drives = True
+                self._locked.set()
+        return self._drives
 
     async def _take_over(self) -> None:
-        while not self._try_lock():
-            await asyncio.sleep(settings.M3.sweep_seconds)
-        self._drives = True
+        while not self._lock():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._locked.wait(), settings.M3.sweep_seconds)
         await self._engine.serve()

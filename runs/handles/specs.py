@@ -122,7 +122,7 @@ class AgentSpec:
         check_agent(self.harness, self.definition)
         _check_text("An agent's name", self.name)
         _check_selection(self.tools)
-        _check_servers(self.servers)
+        check_servers(self.servers)
         _check_plan(self.elicitations)
         check_json("metadata", self.metadata)
 
@@ -172,7 +172,8 @@ def _check_selection(tools: Sequence[str] | None) -> None:
         raise ModelValidationError("The tool selection names a tool twice. Name each once.")
 
 
-def _check_servers(servers: Sequence[Server]) -> None:
+def check_servers(servers: Sequence[Server]) -> None:
+    """Raise ModelValidationError unless these are servers, each with a name of its own."""
     if isinstance(servers, str) or not all(
         isinstance(one, StdioServer | HttpServer | str) for one in servers
     ):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 import sys
 import time
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import LazySettings
 
 from runs import database
 from runs.handles import (
@@ -29,6 +31,12 @@ BOOK = [
     {"call": "parcels:book", "as": "b"},
     {"finish": "{{ b.result.given.shipping_address.city || b.error }}"},
 ]
+
+
+@pytest.fixture(autouse=True)
+def folder_of_its_own(settings: LazySettings, tmp_path: Path) -> None:
+    """Where sessions of older servers are kept while nobody drives them."""
+    settings.M3 = dataclasses.replace(settings.M3, data_dir=tmp_path, keeper_orphan_seconds=30.0)
 
 
 @pytest.fixture(autouse=True)

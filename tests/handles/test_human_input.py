@@ -39,7 +39,7 @@ def test_the_awaitable_kit_takes_it_by_keyword_only_and_refuses_the_same(path: P
         store = SQLiteExecutionStore(path)
         async with AsyncMCPTestKit(store=store) as kit:
             with pytest.raises(TypeError):
-                await kit.submit(SPEC, "managed")  # type: ignore[misc]
+                await kit.submit(SPEC, "managed")  # type: ignore[call-arg]
             with pytest.raises(ModelValidationError, match="human_input"):
                 await kit.submit(SPEC, human_input=None)  # type: ignore[arg-type]
             assert (await (await kit.submit(SPEC)).result(PATIENCE)).output == "ok"

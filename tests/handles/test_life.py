@@ -11,6 +11,7 @@ import pytest
 from runs.handles import (
     AsyncMCPTestKit,
     MCPTestKit,
+    ModelValidationError,
     OperationTimeout,
     SessionBusyError,
     SessionClosedError,
@@ -68,11 +69,23 @@ def test_a_store_closes_after_its_kits(path: Path) -> None:
 def test_the_file_of_a_kit_without_a_store_is_gone_when_it_closes(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[PrivateStore] = []
     attach = PrivateStore.attach
-    monkeypatch.setattr(PrivateStore, "attach", lambda store: (made.append(store), attach(store))[1])
+
+    def noted(store: PrivateStore) -> None:
+        made.append(store)
+        attach(store)
+
+    monkeypatch.setattr(PrivateStore, "attach", noted)
     with MCPTestKit() as kit:
         agent(kit, {"finish": "ok"}).submit("Go").result(PATIENCE)
         assert made[0].path.exists()
     assert not made[0].path.parent.exists()
+
+
+def test_what_is_no_store_or_no_server_is_refused_at_once(path: Path) -> None:
+    with pytest.raises(ModelValidationError, match="store is"):
+        MCPTestKit(store=str(path))  # type: ignore[arg-type]
+    with pytest.raises(ModelValidationError, match="servers is"):
+        MCPTestKit(servers=[{"name": "parcels"}])  # type: ignore[list-item]
 
 
 def test_a_store_in_a_folder_that_is_not_there_says_so(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -68,7 +69,10 @@ def test_a_page_to_agree_to_stands_beside_a_form_in_one_round(kit: MCPTestKit, p
 
 def test_questions_of_the_agent_are_pauses_but_no_elicitations(kit: MCPTestKit) -> None:
     question = {"question": "Which?", "header": "Which", "options": [{"label": "a"}, {"label": "b"}]}
-    steps = [{"ask": {"questions": [question]}, "as": "q"}, {"finish": '{{ q.answers."Which?" }}'}]
+    steps: list[dict[str, Any]] = [
+        {"ask": {"questions": [question]}, "as": "q"},
+        {"finish": '{{ q.answers."Which?" }}'},
+    ]
     handle = agent(kit, *steps).submit("Ask", human_input="managed")
     (asked,) = rounds_of(handle)
     assert (asked.kind, asked.operation_name) == (RoundKind.QUESTION, "")

@@ -110,7 +110,11 @@ def test_history_says_that_the_plan_answered(kit: MCPTestKit, parcels: Parcels, 
 
 
 def test_the_plan_survives_the_program(path: Path, parcels: Parcels, effects: Effects) -> None:
-    steps = [{"sleep": 1.0}, {"call": "parcels:book", "as": "b"}, {"finish": "{{ b.status }}"}]
+    steps: list[dict[str, Any]] = [
+        {"sleep": 1.0},
+        {"call": "parcels:book", "as": "b"},
+        {"finish": "{{ b.status }}"},
+    ]
     plan = [PlannedElicitation(response=ADDRESS), UNUSED]
     first = SQLiteExecutionStore(path)
     with MCPTestKit(store=first, env={}) as kit:

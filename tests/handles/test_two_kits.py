@@ -12,7 +12,7 @@ from django.conf import LazySettings
 
 from runs import local_tools
 from runs.handles import MCPTestKit, ModelValidationError, SQLiteExecutionStore, StdioServer
-from tests.handles.conftest import agent, answer
+from tests.handles.conftest import ADDRESS, agent, answer, pending_of
 from tests.mcp.bindings import PATIENCE
 
 Parcels = Callable[..., StdioServer]
@@ -62,8 +62,11 @@ def test_an_answer_that_nobody_could_deliver_is_refused_and_the_round_stays(
         handle = agent(first).submit("Book", server=parcels(), human_input="managed")
         with MCPTestKit(store=second_store, env={}) as relying:
             mine = relying.execution(handle.execution_id)
-            while mine.pending_elicitation() is None:
-                assert mine.snapshot().outcome is None
+            round_id = pending_of(mine).round_id
+            first.close()
+            with pytest.raises(ModelValidationError, match="nobody offers"):
+                mine.respond_elicitation(round_id, {"shipping_address": ADDRESS}, idempotency_key="k")
+            assert pending_of(mine).round_id == round_id
     refused = pytest.raises(ModelValidationError, match="nobody offers")
     with MCPTestKit(store=second_store, env={}) as without, refused:
         without.execution(handle.execution_id)
