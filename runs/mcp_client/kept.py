@@ -37,10 +37,6 @@ class KeeperGoneError(Exception):
     """No keeper answers at the socket: it was ended, or the machine was started anew since."""
 
 
-class KeeperTakenError(Exception):
-    """Another worker with a newer right has the session."""
-
-
 @dataclass
 class KeptLink(StdioLink):
     """The streams of a child that a keeper owns.
@@ -58,9 +54,14 @@ class KeptLink(StdioLink):
 
     async def outlive_us(self) -> None:
         """From here on the session outlives this process: whoever attaches next finds it."""
+        await self.frame(b"K\n")
+
+    async def frame(self, frame: bytes) -> None:
+        """Send one frame to the keeper (`runs.keeper.process`); one that is gone is noticed by whoever reads."""
         if self._writer is not None:
-            self._writer.write(b"K\n")
-            await self._writer.drain()
+            with contextlib.suppress(OSError):
+                self._writer.write(frame)
+                await self._writer.drain()
 
 
 @asynccontextmanager
@@ -83,13 +84,11 @@ async def attach_kept(
     """Attach to a keeper. What it has kept arrives at once, or `on_first_message` only after our first message:
     a reply must not arrive before its request is known here.
 
-    Raises KeeperGoneError if there is none, KeeperTakenError if somebody with a newer right is attached.
+    If somebody with a newer right has the session, the streams end and the link says `taken`.
+
+    Raises KeeperGoneError if there is no keeper.
     """
-    try:
-        async with asyncio.timeout(CONNECT_SECONDS):
-            reader, writer = await asyncio.open_unix_connection(path, limit=max_bytes + 1024)
-    except (OSError, TimeoutError) as error:
-        raise KeeperGoneError(str(error)) from error
+    reader, writer = await _connect(path, max_bytes)
     incoming, read_stream = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     write_stream, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
     link = KeptLink(pid=0, read_stream=read_stream, write_stream=write_stream, keeper=path, _writer=writer)
@@ -109,10 +108,22 @@ async def attach_kept(
                     read_stream.close()
                     write_stream.close()
                     if not link.detached:
-                        await _close(writer, reading)
+                        await _close(link, reading)
                 tasks.cancel_scope.cancel()
     finally:
         writer.close()
+
+
+async def _connect(path: str, max_bytes: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    try:
+        async with asyncio.timeout(CONNECT_SECONDS):
+            return await asyncio.open_unix_connection(path, limit=max_bytes + 1024)
+    except ConnectionRefusedError as error:
+        with contextlib.suppress(OSError):
+            os.unlink(path)  # left behind by a keeper that was killed
+        raise KeeperGoneError(str(error)) from error
+    except (OSError, TimeoutError) as error:
+        raise KeeperGoneError(str(error)) from error
 
 
 async def end_kept(path: str, token: int, operation_id: str) -> None:
@@ -120,10 +131,9 @@ async def end_kept(path: str, token: int, operation_id: str) -> None:
 
     A keeper that is gone, or that a newer right holds, is left alone.
     """
-    with contextlib.suppress(KeeperGoneError, KeeperTakenError):
+    with contextlib.suppress(KeeperGoneError):
         async with attach_kept(path, token, max_bytes=MAX_FRAME_BYTES) as link:
-            if link._writer is not None:
-                link._writer.write(b"S" + _cancellation(operation_id))
+            await link.frame(b"S" + _cancellation(operation_id))
 
 
 def _cancellation(operation_id: str) -> bytes:
@@ -243,11 +253,9 @@ async def _write_frames(
         close_incoming()
 
 
-async def _close(writer: asyncio.StreamWriter, reading: anyio.Event) -> None:
+async def _close(link: KeptLink, reading: anyio.Event) -> None:
     """Have the keeper end the child, and wait for both, bounded by what ending a child may take."""
-    with contextlib.suppress(OSError):
-        writer.write(b"C\n")
-        await writer.drain()
+    await link.frame(b"C\n")
     with anyio.move_on_after(3 * child.EXIT_GRACE_SECONDS + 1):
         await reading.wait()
     _reap()

@@ -26,6 +26,8 @@ from mcp_types import (
     jsonrpc_message_adapter,
 )
 
+from runs.errors import EgressRefused
+
 from .dispatcher import ELICIT_METHOD
 from .http import SESSION_HEADER, HttpLink, Seen, guarded_client
 from .live import LiveSession
@@ -86,7 +88,7 @@ async def end_http(binding: HttpBinding, live: LiveSession) -> None:
         ):
             await client.post(binding.url, json=_json(notice))
             await client.delete(binding.url)
-    except (httpx2.HTTPError, TimeoutError) as error:
+    except (httpx2.HTTPError, EgressRefused, TimeoutError) as error:
         logger.info("an MCP session could not be ended: %r", error)
 
 
@@ -148,7 +150,7 @@ class _Resumed:
         """End the session at the server; nothing goes out if the link is detached."""
         try:
             await self.client.delete(self.url)
-        except httpx2.HTTPError as error:
+        except (httpx2.HTTPError, EgressRefused, TimeoutError) as error:
             logger.info("closing an MCP session failed: %r", error)
 
     async def _begin(self, tasks: TaskGroup) -> None:

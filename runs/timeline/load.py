@@ -23,6 +23,7 @@ LIMIT = 12_000
 NOTES = {
     "tool_call.restarted",
     "tool_call.repeated",
+    "tool_call.resumed",
     "tool_call.run_again",
     "tool_call.answers_reused",
     "tool_call.task",

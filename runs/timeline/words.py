@@ -142,6 +142,8 @@ def of_note(event: Facts) -> str:
             return "The server took it on as a task and works on it by itself; it is asked from time to time."
         case "tool_call.task_cancelled":
             return str(event["reason"])
+        case "tool_call.resumed":
+            return "Its worker was gone; another one went on with the same session of the server."
         case "tool_call.unknown":
             return f"The outcome is unknown.{reason}"
     return f"{event['actor_name']} answered too late; nothing of it was used."

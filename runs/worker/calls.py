@@ -49,6 +49,7 @@ from runs.worker import (
     task_rows,
 )
 from runs.worker.following import Follower
+from runs.worker.leftovers import end_leftovers
 from runs.worker.moves import Move, next_move
 from runs.worker.prompts import Held, Prompts
 from runs.worker.requests_in import stored_requests
@@ -116,7 +117,7 @@ class CallDriver:
         worker that only stops leaves a session in which a person was asked, and ends any other.
         """
         open_ = await db.read(session_rows.is_open, self.step_id)
-        self.keep.leave = open_ and self._kept and (taken or self.prompts.any)
+        self.keep.leave = open_ and self._kept and (taken or self.prompts.asked)
 
     async def after_stop(self) -> None:
         """A session that was ended is not to be looked for by the next worker."""
@@ -195,6 +196,9 @@ class CallDriver:
         negotiated = (call.server.negotiated if call.server else None) or {}
         outcome = await outcome_from_result(call.raw_result, operation, negotiated)
         await self._store(call, outcome)
+        await end_leftovers(
+            self.lease
+        )  # the worker that stored the reply may not have come to end its session
 
     async def _go_on(self, call: ToolCall) -> None:
         """Attach to the session that the other worker left, or go on without it as far as can be proven."""
@@ -204,6 +208,7 @@ class CallDriver:
             return
         self._kept = True
         if isinstance(live, LiveSession):
+            self.prompts.asked = bool(live.open_prompts or live.answered)
             async with self.held.legs:
                 outcome = await resume(
                     operations.binding_if_any(call),

@@ -34,15 +34,15 @@ class Prompts:
         self.held, self.lease, self.step_id = held, held.lease, step_id
         self.unanswerable = ""
         """Why a prompt found no answer; "" if all did."""
-        self.any = False
-        """Whether a person was asked."""
+        self.asked = False
+        """Whether the session that is open has asked a person."""
         self._one_at_a_time = asyncio.Lock()
         self._delivered: set[str] = set()
         self._replayed = 0
 
     def new_attempt(self) -> None:
-        """Stored answers are served from the first one on."""
-        self._replayed = 0
+        """Another session: nobody was asked yet, and stored answers are served from the first one on."""
+        self._replayed, self.asked = 0, False
 
     async def answer(self, request: FormRequest | UrlRequest) -> Answer | Refusal:
         """Store the round, keep the session, wait for the answer.
@@ -60,7 +60,7 @@ class Prompts:
             if isinstance(opened, str):
                 self.unanswerable = opened
                 return Refusal(opened)
-            self.any = True
+            self.asked = True
             responses = opened.responses or await self._answered(opened.pk)
             await db.write(leg_rows.start_held_delivery, self.lease, opened.pk)
             self._delivered.add(opened.pk)

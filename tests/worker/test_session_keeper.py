@@ -169,6 +169,44 @@ async def test_a_call_in_which_nobody_was_asked_ends_with_its_worker(
     assert "The worker stopped while this call was under way" in round_.context["reason"]
 
 
+async def test_stopping_again_while_a_prompt_is_being_put_once_more_leaves_the_session_too(
+    desk_: Desk, desk_of: Callable[..., Any], stop: Callable[[], Any], received: Any
+) -> None:
+    run, round_ = await asked(desk_)
+    for number in range(3):
+        desk = await replaced(desk_of, desk_, stop)
+        await desk.eventually(
+            lambda wanted=number + 1: run.events.filter(type="tool_call.resumed").count() >= wanted,
+            "the attach",
+            run,
+        )  # and stop at once, wherever it is by now
+    desk = await replaced(desk_of, desk_, stop)
+    await desk.accept(round_, name="Ada")
+    assert (await desk.finished(run)).output == "done"
+    assert (len(received("tools/call")), len(received("answers"))) == (1, 1)
+    assert received("notifications/cancelled") == []
+
+
+async def test_a_reply_that_was_stored_is_used_and_the_session_that_it_left_behind_is_ended(
+    desk_: Desk, desk_of: Callable[..., Any], stop: Callable[[], Any], received: Any
+) -> None:
+    """The worker died between the reply and its consequences."""
+    run, _ = await asked(desk_)
+    keeper = await keeper_of(run)
+    await stop()
+    reply = {"content": [{"type": "text", "text": "stored"}]}
+    await db.write(ToolCall.objects.filter(step__run=run).update, raw_result=reply)
+    desk = await replaced(desk_of, desk_, stop)
+    assert (await desk.finished(run)).output == "done"
+    assert (await db.read(results, run))["steps.0"]["result"] == "stored"
+    await asyncio.to_thread(wait_for, lambda: not is_running(keeper), "the keeper to end")
+    call = await db.read(ToolCall.objects.get, step__run=run)
+    assert "session" not in call.wire
+    fresh = await db.read(Round.objects.get, step=call.step_id)
+    assert (fresh.status, fresh.failure_code) == ("failed", "superseded"), "nobody waits for that answer"
+    assert received("answers") == []
+
+
 async def test_cancelling_a_run_whose_session_nobody_holds_ends_the_call_at_its_server(
     desk_: Desk, desk_of: Callable[..., Any], stop: Callable[[], Any], received: Any
 ) -> None:
