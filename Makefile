@@ -10,11 +10,11 @@ PEERS := $(patsubst tests/peers/%.in,tests/peers/.venv-%/.installed,$(wildcard t
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help up test check format lock conformance bench browser-packages clean
+.PHONY: help up test test-sqlite test-postgres check format lock conformance bench system-packages clean
 
 help:
 	@echo "make up           start M3 Web with a demo on http://127.0.0.1:$(PORT) (PORT=, M3_DEMO=0 for an empty one)"
-	@echo "make test         install what the tests need and run them all"
+	@echo "make test         install what the tests need and run them all (test-sqlite, then test-postgres)"
 	@echo "make check        lint, types, import rules, migrations"
 	@echo "make conformance  run the protocol's own client scenarios against our client"
 	@echo "make bench        print the benchmarks' ratios"
@@ -23,8 +23,13 @@ help:
 up: $(VENV)/.base
 	@M3_DEMO=$(M3_DEMO) exec $(BIN)/python manage.py up --port $(PORT)
 
-test: $(VENV)/.dev $(NODE) $(PEERS) browser-packages
+test: test-sqlite test-postgres
+
+test-sqlite: $(VENV)/.dev $(NODE) $(PEERS) system-packages
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-postgres: $(VENV)/.dev system-packages
+	$(BIN)/python -m tests.on_postgres $(PYTEST_ARGS)
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -72,11 +77,14 @@ $(VENV)/.dev: requirements/dev.txt | $(VENV)/.base
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	@touch $@
 
-# The browser and the npm servers that the tests drive. What cannot be had is skipped loudly by the tests, and is a
+# The browser, the database servers and the npm servers that the tests drive. What cannot be had is skipped loudly by the tests, and is a
 # failure under M3_REQUIRE_ALL=1.
-browser-packages:
+system-packages:
 	@command -v chromium >/dev/null 2>&1 || .ci/debian chromium fonts-liberation || true
 	@command -v setpriv >/dev/null 2>&1 || .ci/debian util-linux || true
+	@ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || command -v postgres >/dev/null 2>&1 || \
+		.ci/debian postgresql || true
+	@command -v redis-server >/dev/null 2>&1 || .ci/debian redis-server || true
 
 $(NODE): tests/node/package-lock.json
 	@command -v npm >/dev/null 2>&1 || .ci/debian npm || true

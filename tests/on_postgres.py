@@ -36,7 +36,8 @@ def main(arguments: list[str]) -> int:
         return 1
     with requirements.servers:
         known = {"M3_TEST_POSTGRES_URL": urls["DATABASE_URL"], "M3_TEST_REDIS_URL": urls["REDIS_URL"]}
-        command = [sys.executable, "-m", "pytest", *(arguments or TESTS)]
+        chosen = () if any(argument.startswith("tests/") for argument in arguments) else TESTS
+        command = [sys.executable, "-m", "pytest", *arguments, *chosen]
         return subprocess.run(command, env={**os.environ, **urls, **known}, check=False).returncode
 
 

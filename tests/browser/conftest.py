@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
+from django.db import connection
 from playwright.sync_api import Browser
 
 from tests.browser.product import Person, Product, chromium
+from tests.requirements import new_postgres_database
 
 
 @pytest.fixture(scope="module")
@@ -18,11 +21,22 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def product(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    running = Product(tmp_path_factory.mktemp("product"))
-    running.start()
-    yield running
-    if running.process is not None:
-        running.stop()
+    with own_database() as environment:
+        running = Product(tmp_path_factory.mktemp("product"), **environment)
+        running.start()
+        yield running
+        if running.process is not None:
+            running.stop()
+
+
+@contextmanager
+def own_database() -> Iterator[dict[str, str]]:
+    """The product's file is in its data folder; where the suite runs on PostgreSQL it gets a database of its own."""
+    if connection.vendor != "postgresql":
+        yield {}
+        return
+    with new_postgres_database() as url:
+        yield {"DATABASE_URL": url}
 
 
 @pytest.fixture

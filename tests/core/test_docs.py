@@ -118,6 +118,7 @@ def test_the_example_of_stdio_servers_is_accepted(tmp_path: Path) -> None:
 
 def test_every_dependency_has_its_reason_and_nothing_else_has() -> None:
     project = tomllib.loads(text_of("pyproject.toml"))
-    wanted = [*project["project"]["dependencies"], *project["dependency-groups"]["dev"]]
+    extras = [line for extra in project["project"]["optional-dependencies"].values() for line in extra]
+    wanted = [*project["project"]["dependencies"], *extras, *project["dependency-groups"]["dev"]]
     table = [code(row[0])[0] for row in rows(text_of("docs/dependencies.md"))]
     assert sorted(table) == sorted(re.split(r"[\[<>=]", line)[0] for line in wanted)
