@@ -28,10 +28,12 @@ class View:
     journal: Journal
     forsaken: Sequence[Step]
     """Steps of any turn that have ended before the task that their server works on."""
+    at: dt.datetime
+    """The moment, by the clock that counts."""
 
     def open_calls(self) -> list[Step]:
         """Operations that could be driven now: open, and waiting neither for a person nor for a server's task."""
-        return [step for step in self._ours_to_move() if _due(step)]
+        return [step for step in self._ours_to_move() if self._due(step)]
 
     def rests_until(self) -> dt.datetime | None:
         """When the next look at a server's task is due; None if none is being waited for."""
@@ -40,7 +42,11 @@ class View:
 
     def unheard_of(self) -> list[Step]:
         """Forsaken tasks whose servers are to be told now."""
-        return [step for step in self.forsaken if _due(step)]
+        return [step for step in self.forsaken if self._due(step)]
+
+    def _due(self, step: Step) -> bool:
+        wanted_at = task_facts.wanted_at(step)
+        return wanted_at is None or wanted_at <= self.at
 
     def _ours_to_move(self) -> list[Step]:
         waiting = {r.step_id for r in self.rounds if r.status == RoundStatus.PENDING and not r.held}
@@ -66,11 +72,6 @@ class View:
         return [step for step in self.steps if step.result is None and step.kind == StepKind.SLEEP]
 
 
-def _due(step: Step) -> bool:
-    at = task_facts.wanted_at(step)
-    return at is None or at <= clock.now()
-
-
 def load(lease: Lease) -> View:
     """Read the run; raises LeaseLost if it is no longer this lease's."""
     run = Run.objects.select_related("agent", "account", "end_user").get(pk=lease.run_id)
@@ -93,6 +94,7 @@ def load(lease: Lease) -> View:
         rounds=rounds,
         journal=_journal(run, all_turns, steps, turn),
         forsaken=[step for step in steps if task_facts.forsaken(step) is not None],
+        at=clock.now(),
     )
 
 
