@@ -121,6 +121,12 @@ def call(request_id: Any, name: str, arguments: dict[str, Any]) -> None:
         replies = [elicit({"message": f"Question {n}", "requestedSchema": FORM}, n)["result"] for n in asked]
         time.sleep(float(arguments.get("then", 0)))
         send(id=request_id, result={"content": [], "structuredContent": {"replies": replies}})
+    elif name == "asks_again":
+        send(id=1, method="elicitation/create", params={"message": "Question 1", "requestedSchema": FORM})
+        time.sleep(float(arguments["after"]))
+        send(method="notifications/cancelled", params={"requestId": 1})
+        reply = elicit({"message": "Question 2", "requestedSchema": FORM}, 2)["result"]
+        send(id=request_id, result={"content": [], "structuredContent": {"replies": [reply]}})
     elif name == "asks_and_hangs":
         elicit(arguments["params"])
     elif name == "asks_often":

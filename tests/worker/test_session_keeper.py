@@ -26,7 +26,7 @@ from tests.mcp.test_child_process import is_running
 from tests.mcp.test_reattach_stdio import keepers_of
 from tests.worker.conftest import Desk, replaced, results
 
-TOOLS = ["asks_in_turn", "asks_then_dies", "asks_often", "hangs"]
+TOOLS = ["asks_again", "asks_in_turn", "asks_then_dies", "asks_often", "hangs"]
 
 
 @pytest.fixture(autouse=True)
@@ -142,6 +142,25 @@ async def test_several_prompts_at_once_survive_their_worker_each_with_its_own_ro
         await desk.accept(round_, name=f"answer {number}")
     await desk.finished(run)
     assert (len(received("tools/call")), len(received("answers"))) == (1, 3)
+
+
+@pytest.mark.parametrize("while_away", [True, False])
+async def test_a_question_that_its_server_withdraws_is_closed_and_the_next_one_is_asked(
+    desk_: Desk, desk_of: Callable[..., Any], stop: Callable[[], Any], received: Any, while_away: bool
+) -> None:
+    call = {"call": "old:asks_again", "args": {"after": 1.5}, "as": "r"}
+    run = await desk_.start([call, {"finish": "{{ r.status }}"}], server="old")
+    (first,) = await desk_.pending(run)
+    desk = await replaced(desk_of, desk_, stop) if while_away else desk_
+    second = await desk.eventually(
+        lambda: Round.objects.filter(run=run, round_index=1).pending().first(), "the second question", run
+    )
+    withdrawn = await db.read(Round.objects.get, pk=first.pk)
+    assert (withdrawn.status, withdrawn.failure_code) == ("failed", "superseded")
+    await desk.accept(second, name="Ada")
+    assert (await desk.finished(run)).output == "done"
+    assert await names_of(run) == ["Ada"]
+    assert len(received("tools/call")) == 1
 
 
 async def test_a_worker_that_stops_after_the_answer_leaves_the_call_to_the_next_one(
