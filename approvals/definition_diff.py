@@ -94,7 +94,7 @@ def differences(before: Definition, after: Definition) -> tuple[Difference, ...]
             *_hints(before.annotations, after.annotations),
             *_schema(before.input_schema, after.input_schema),
             *_description(before.description, after.description),
-            *_one(Part.TITLE, "Title", _quoted(before.title), _quoted(after.title)),
+            *_one(Part.TITLE, "Title:", _quoted(before.title), _quoted(after.title)),
             *_output(before.output_schema, after.output_schema),
         ]
     )
@@ -131,7 +131,7 @@ def _hints(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterable[Diff
     for name in dict.fromkeys([*_HINTS, *after, *before]):
         old = value_text(before[name]) if name in before else None
         new = value_text(after[name]) if name in after else None
-        words = f"The server's own word {_HINTS[name]}" if name in _HINTS else f"Annotation {visible(name)}"
+        words = f"The server's own word {_HINTS[name]}:" if name in _HINTS else f"Annotation {visible(name)}:"
         yield from _one(Part.HINT, words, old, new)
 
 
@@ -177,7 +177,7 @@ def _description(before: str, after: str) -> Iterable[Difference]:
 def _output(before: Any, after: Any) -> Iterable[Difference]:
     old = None if before is None else value_text(before)
     new = None if after is None else value_text(after)
-    yield from _one(Part.OUTPUT, "What it returns", old, new)
+    yield from _one(Part.OUTPUT, "What it returns:", old, new)
 
 
 def _quoted(title: str) -> str | None:
@@ -191,9 +191,10 @@ def _one(part: Part, subject: str, before: str | None, after: str | None) -> Ite
     if max(len(before or ""), len(after or "")) <= _INLINE:
         yield Difference(part=part, sentence=f"{subject} {before or 'not said'} → {after or 'not said'}.")
         return
+    deed = "is new" if before is None else "is gone" if after is None else "has changed"
     yield Difference(
         part=part,
-        sentence=f"{subject} {'is new' if before is None else 'is gone' if after is None else 'has changed'}.",
+        sentence=f"{subject.rstrip(':')} {deed}.",
         before=None if before is None else _cut(before),
         after=None if after is None else _cut(after),
     )

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from rest_framework import serializers
 
+from approvals.changes import drifted_of, show
 from runs.api.base import MAX_ID, Limited
 from runs.api.fields import Text, Word
 from runs.models import Round
@@ -92,6 +93,7 @@ class RoundShape(RoundLine):
 
     shown_digest = serializers.CharField()
     requests = serializers.SerializerMethodField()
+    changes = serializers.SerializerMethodField()
     context = serializers.SerializerMethodField()  # type: ignore[assignment]  # a field, not the base's attribute
     responses = serializers.JSONField(allow_null=True)
     note = serializers.CharField()
@@ -100,6 +102,13 @@ class RoundShape(RoundLine):
 
     def get_requests(self, round_: Round) -> dict[str, dict[str, Any]]:
         return {key: _only(_REQUEST, request) for key, request in round_.requests.items()}
+
+    def get_changes(self, round_: Round) -> dict[str, Any] | None:
+        """What has changed of the tool or its server, where an approval asks because of it; null elsewhere (R28)."""
+        drifted = drifted_of(round_.context) if round_.kind == RoundKind.APPROVAL else None
+        if drifted is None:
+            return None
+        return show(round_.account_id, round_.server_name, drifted).as_json()
 
     def get_context(self, round_: Round) -> dict[str, Any]:
         return _only(_CONTEXT[round_.kind], round_.context)

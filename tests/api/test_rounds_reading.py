@@ -12,8 +12,10 @@ from pytest_django import DjangoAssertNumQueries
 
 from approvals.decisions import decide
 from runs.access import actor_for
-from runs.models import Round, User
+from runs.models import Account, Round, Run, Server, User
+from runs.tool_rows import store_tools
 from tests.api.conftest import ALLOW, Caller, fields_of
+from tests.services.test_renewals import allow, asked, mail
 
 Calling = Callable[[User], Caller]
 MakeRound = Callable[..., Round]
@@ -173,3 +175,26 @@ def test_half_a_character_in_a_servers_text_does_not_break_the_answer(
 
     assert response.status_code == 200
     assert json.loads(response.content)["context"]["title"] == "half \ud83d of one"
+
+
+def test_an_approval_that_asks_because_of_a_change_says_what_has_changed(
+    calling: Calling,
+    alice: User,
+    desk: Server,
+    make_round: MakeRound,
+    make_run: Callable[..., Run],
+    account: Account,
+) -> None:
+    store_tools(desk, [mail(100)])
+    allow(account, "desk:send_email")
+    store_tools(desk, [mail(10_000)])
+    pending, plain = asked(make_round, make_run), make_round()
+
+    shown = calling(alice).get(f"rounds/{pending.pk}").json()
+
+    assert [one["sentence"] for one in shown["changes"]["differences"]] == [
+        "Argument amount: maximum 100 → 10000."
+    ]
+    assert shown["changes"]["tool"] == "desk:send_email"
+    assert shown["changes"]["differences"][0]["risk_relevant"] is True
+    assert calling(alice).get(f"rounds/{plain.pk}").json()["changes"] is None

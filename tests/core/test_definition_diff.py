@@ -50,18 +50,18 @@ def said(before: Definition, after: Definition) -> list[str]:
             'Argument iban: added, required, {"type":"string"}.',
         ),
         (refund({}), 'Argument amount: removed, required, {"maximum":100,"type":"number"}.'),
-        (refund({"amount": AMOUNT}, "amount", title="Refund"), "Title not said → “Refund”."),
+        (refund({"amount": AMOUNT}, "amount", title="Refund"), "Title: not said → “Refund”."),
         (
             refund({"amount": AMOUNT}, "amount", annotations={"destructiveHint": True}),
-            "The server's own word “may destroy” not said → true.",
+            "The server's own word “may destroy”: not said → true.",
         ),
         (
             refund({"amount": AMOUNT}, "amount", annotations={"mood": "good"}),
-            'Annotation mood not said → "good".',
+            'Annotation mood: not said → "good".',
         ),
         (
             refund({"amount": AMOUNT}, "amount", output_schema={"type": "object"}),
-            'What it returns not said → {"type":"object"}.',
+            'What it returns: not said → {"type":"object"}.',
         ),
     ],
 )
