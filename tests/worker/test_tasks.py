@@ -55,7 +55,9 @@ async def test_forms_and_pages_of_a_task_are_rounds_and_each_answer_leaves_once(
     }
     assert not first.held
     await desk_.eventually(lambda: run.pk not in desk_.engine.active, "the run to be a row and no task", run)
-    assert (await db.read(call_of, run)).wire["task"]["working_since"] is None, "a person's time does not count"
+    assert (await db.read(call_of, run)).wire["task"]["working_since"] is None, (
+        "a person's time does not count"
+    )
     looks = len(tasks.done("look"))
     await desk_.answer(first, {"name": NAME, "terms": {"action": "accept"}})
     (second,) = await desk_.pending(run, "elicitation")
