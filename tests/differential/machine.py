@@ -24,7 +24,7 @@ from tests.differential.choices import (
     seconds,
     two_payloads,
 )
-from tests.differential.rounds import DELIVERY, SCHEMA, STATUSES, creation, form, page
+from tests.differential.rounds import DELIVERY, SCHEMA, STATUSES, creation, form, page, response
 
 ROUNDS = 5
 NEXT_STEP = dict(zip(STATUSES[1:4], DELIVERY, strict=True))
@@ -96,6 +96,15 @@ class Rounds(RuleBasedStateMachine):
         self._call(
             "submit_responses", at, **self._who(data, at), responses=answers, response_idempotency_key=key
         )
+
+    @precondition(lambda self: any(record["responses"] for record in self.records.values()))
+    @rule(data=st.data(), key=st.sampled_from(["key-1", "key-2"]))
+    def submit_what_is_stored(self, data: st.DataObject, key: str) -> None:
+        """By the holder, under the key that it was stored with or under another."""
+        answered = [at for at, record in self.records.items() if record["responses"]]
+        at = data.draw(st.sampled_from(answered))
+        stored = {key: response(**given) for key, given in self.records[at]["responses"].items()}
+        self._call("submit_responses", at, **self._holder(at), responses=stored, response_idempotency_key=key)
 
     @precondition(lambda self: self.records)
     @rule(data=st.data(), step=st.sampled_from(DELIVERY))

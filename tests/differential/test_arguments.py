@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.differential.both import Both
-from tests.differential.choices import EVERYTHING
+from tests.differential.choices import CHANGES, EVERYTHING
 from tests.differential.rounds import GOOD, HOLDER, bring_to, creation
 
 INVALID = {"error": "ManagedInputValidationError", "code": "managed_input_invalid"}
@@ -105,3 +105,14 @@ def test_every_optional_text_and_number_is_kept(both: Both, executions: Callable
         )
         created = both.call("create_round", **arguments)["ok"]
         assert both.call("create_round", **arguments)["ok"] == created
+
+
+def test_a_creation_is_told_from_another(both: Both, executions: Callable[[], str]) -> None:
+    execution = executions()
+    first = creation(execution, f"round-{execution}", **EVERYTHING)
+    created = both.call("create_round", **first)["ok"]
+    for change in [{}, *CHANGES, *({name: None} for name in TEXTS)]:
+        again = {**first, **change, "pending": {**first["pending"], **change.get("pending", {})}}
+        answer = both.call("create_round", **again)
+        assert answer.get("ok") == created or answer["error"] == "ManagedInputConflict"
+        assert ("ok" in answer) == (change in ({}, {"lease_seconds": 7})), change
