@@ -78,7 +78,7 @@ class InProcess:
     async def _sweep(self) -> None:
         """Start what is due. A database server that is gone for a while ends nothing: the next sweep looks again."""
         try:
-            for run_id in await db.write(_due):
+            for run_id in await db.write(sweep):
                 self._kick(run_id)
         except OperationalError as error:
             if database.current().file is not None:
@@ -135,6 +135,8 @@ class InProcess:
 
     async def _drive(self, run_id: int, signal: asyncio.Event) -> None:
         try:
+            if await db.read(binding.unreachable, [run_id]):
+                return  # it stays due; whoever offers its servers finds it with the first sweep
             wake_at = await advance(run_id, owner=self.owner, gate=self.gate, signal=signal, legs=self.legs)
         except Exception:
             # The lease runs out and the sweep tries again; a run that cannot be driven must not take others along.
@@ -171,10 +173,3 @@ def offered() -> offers.Offers:
         return offers.from_json(path.read_text().partition("\n")[0]) if path is not None else offers.Offers()
     except FileNotFoundError:
         return offers.Offers()
-
-
-def _due() -> list[int]:
-    """What the sweep found, without runs whose servers only a program that is not here could start."""
-    found = sweep()
-    waiting = binding.unreachable(found) if found else set()
-    return [run_id for run_id in found if run_id not in waiting]

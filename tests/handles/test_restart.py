@@ -80,7 +80,7 @@ def test_an_execution_that_is_due_waits_for_its_server_too(
         {"call": "parcels:label", "as": "x"},
         {"finish": "{{ x.status }}"},
     ]
-    store = SQLiteExecutionStore(path)
+    store, another = SQLiteExecutionStore(path), SQLiteExecutionStore(path)
     with MCPTestKit(store=store, env={}) as kit:
         handle = agent(kit, *steps).submit("Label", server=parcels())
         wait_for(lambda: handle.snapshot().started_at, "the start")
@@ -90,7 +90,7 @@ def test_an_execution_that_is_due_waits_for_its_server_too(
             run = Run.objects.order_by("pk")[0]
             return run.next_at is None and run.wake_seq != run.seen_seq
 
-    with MCPTestKit(store=store, env={}) as without:
+    with MCPTestKit(store=another, env={}) as without:
         wait_for(due, "the end of the sleep")
         other = agent(without, {"sleep": 0.3}, {"finish": "ok"}).submit("Other")
         assert other.result(PATIENCE).output == "ok"
@@ -98,6 +98,7 @@ def test_an_execution_that_is_due_waits_for_its_server_too(
     with MCPTestKit(store=store, env={}, servers=[parcels()]) as kit:
         assert kit.execution(handle.execution_id).result(PATIENCE).output == "done"
     store.close()
+    another.close()
     assert len(effects()) == 1
 
 

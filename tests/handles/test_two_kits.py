@@ -110,6 +110,23 @@ def test_the_second_takes_over_when_the_first_is_gone(path: Path, parcels: Parce
     assert len(effects()) == 1
 
 
+def test_an_answer_makes_the_one_that_relied_take_over_at_once(
+    path: Path, settings: LazySettings, parcels: Parcels
+) -> None:
+    first_store, second_store = SQLiteExecutionStore(path), SQLiteExecutionStore(path)
+    with MCPTestKit(store=first_store, env={}) as first:
+        handle = agent(first).submit("Book", server=parcels(), human_input="managed")
+        pending_of(handle)
+        settings.M3 = dataclasses.replace(settings.M3, sweep_seconds=10 * PATIENCE)
+        second = MCPTestKit(store=second_store, env={}, servers=[parcels()])
+        mine = second.execution(handle.execution_id)
+    answer(mine)
+    assert mine.result(PATIENCE).output == "Pune"
+    second.close()
+    first_store.close()
+    second_store.close()
+
+
 def test_two_kits_on_one_store_object_share_its_work(
     store: SQLiteExecutionStore, kit: MCPTestKit, parcels: Parcels
 ) -> None:
