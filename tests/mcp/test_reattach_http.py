@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import subprocess
 import sys
@@ -67,6 +68,25 @@ async def test_prompts_that_come_after_the_answer_are_asked_too_and_none_twice(
     assert names == ["first", "Ada", "Ada", "Ada"]
     assert [request.message for request in recorder.asked] == ["Question 1", "Question 2", "Question 3"]
     assert len(done_by(effects, "ask_in_turn began", "more")) == 1
+
+
+async def test_a_stream_that_is_read_from_its_beginning_asks_nothing_twice(
+    playground: HttpBinding, effects: Path, tmp_path: Path, recorder: Recorder
+) -> None:
+    arguments = {"times": 3, "tag": "beginning"}
+    with first_worker(playground, keep_in(tmp_path), "ask_in_turn", arguments, {"name": "first"}) as first:
+        first.until("prompt", 2)
+        first.kill()
+    tokens = [
+        fact["session"]["resumption_token"]
+        for fact in first.facts
+        if fact.get("session", {}).get("resumption_token")
+    ]
+    live = dataclasses.replace(first.live(), resumption_token=tokens[0])
+    recorder.answer = accepting(name="Ada")
+    done = await go_on(recorder, live, keep_in(tmp_path), binding=playground)
+    assert isinstance(done, Completed), done
+    assert [request.message for request in recorder.asked] == ["Question 1", "Question 2"]
 
 
 async def test_a_prompt_that_was_never_stored_is_repeated_by_the_server(
