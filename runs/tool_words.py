@@ -91,7 +91,7 @@ def ask_anew(
             account=server.account_id, server_name=server.name, kind=RoundKind.APPROVAL.value
         )
         .pending()
-        .order_by("run_id", "pk")
+        .order_by("-run_id", "pk")
         .values_list("pk", "operation_name", "context")
     )
     stale = [
