@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import ObjectDoesNotExist, ValidationError
-from django.db import models
+from django.db import DataError, models
 
 from runs.errors import NotAllowed, NotFound
 from runs.models import Account, Membership, Role, User
@@ -77,7 +77,7 @@ def get(actor: Actor, queryset: models.QuerySet[M], **lookup: Any) -> M:
     """One visible row; raises NotFound when there is none or it belongs to another account."""
     try:
         return visible(actor, queryset).get(**lookup)
-    except (ObjectDoesNotExist, ValueError, OverflowError, ValidationError) as error:
+    except (ObjectDoesNotExist, ValueError, OverflowError, ValidationError, DataError) as error:
         raise NotFound(
             f"There is no such {queryset.model._meta.verbose_name} in {actor.account.name}."
         ) from error

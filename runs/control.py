@@ -11,6 +11,7 @@ from django.db import transaction
 from runs import events, lease, turns
 from runs.errors import ModelValidationError, NotFound, StateConflict
 from runs.models import Account, Agent, EndUser, Run, Server, Step, Task, Turn, User
+from runs.models.exact import is_plain
 from runs.round_rows import Decider
 from runs.run_states import HumanInput, Outcome, PermissionMode, TurnStatus, stricter
 
@@ -166,8 +167,10 @@ def end_user(account: Account, user_id: str | None) -> EndUser | None:
     """The end user with this id, created by first use; null and absent are alike, an empty string is a mistake."""
     if user_id is None:
         return None
-    if not user_id.strip() or len(user_id) > 200:
-        raise ModelValidationError("A user_id has between 1 and 200 characters. Leave it out for none.")
+    if not user_id.strip() or len(user_id) > 200 or not is_plain(user_id):
+        raise ModelValidationError(
+            "A user_id has between 1 and 200 characters, all of them whole. Leave it out for none."
+        )
     return EndUser.objects.get_or_create(account=account, user_id=user_id)[0]
 
 

@@ -17,6 +17,7 @@ from django.utils import timezone
 from runs.binding import EntryUnavailableError, binding_of
 from runs.mcp_client import Binding, HttpBinding, ToolDefinition, identity
 from runs.models import SeenAddress, SeenDefinition, Server, Tool, ToolCall, Turn
+from runs.models.exact import shown
 from runs.redaction import redact_command, redact_urls
 
 MAX_VERSIONS = 100
@@ -145,7 +146,7 @@ def _row(account_id: int, definition: ToolDefinition) -> SeenDefinition:
         account_id=account_id,
         digest=definition.digest,
         name=definition.name,
-        title=(definition.title or "")[:MAX_TITLE],
+        title=shown(definition.title or "", MAX_TITLE),
         description=definition.description,
         input_schema=dict(definition.input_schema),
         output_schema=dict(definition.output_schema) if definition.output_schema is not None else None,

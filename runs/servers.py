@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import JSONField
-from django.db.models.functions import Cast
 from django.utils import timezone
 
 from runs import db, definitions, tool_words
@@ -19,6 +17,7 @@ from runs.egress import check_url
 from runs.errors import EgressRefused, M3Error, ModelValidationError, StateConflict
 from runs.mcp_client import Inspection, identity, inspect
 from runs.models import Account, Role, Run, Server, Transport, Turn
+from runs.models.exact import shown
 from runs.models.server import server_name
 from runs.run_states import TurnStatus
 from runs.tool_rows import store_tools
@@ -146,7 +145,7 @@ def store_inspection(server: Server, inspection: Inspection) -> Server:
     definitions.keep_present_address(row)
     row.negotiated = dict(inspection.negotiated)
     row.protocol_version = inspection.protocol_version[:20]
-    row.server_title = inspection.server_name[:200]
+    row.server_title = shown(inspection.server_name, 200)
     row.instructions = inspection.instructions
     row.problems = [*inspection.problems, *store_tools(row, inspection.tools)]
     row.last_error = ""
@@ -175,11 +174,8 @@ def store_failure(server: Server, message: str) -> Server:
 
 def uses(server: Server) -> int:
     """How many live runs have the server in a turn that is not over."""
-    turns = (
-        Turn.objects.exclude(status=TurnStatus.FINISHED.value)
-        .filter(run__account=server.account_id)
-        .annotate(bound=Cast("bindings", JSONField()))
-        .filter(bound__has_key=server.name)
+    turns = Turn.objects.exclude(status=TurnStatus.FINISHED.value).filter(
+        run__account=server.account_id, bindings__has_key=server.name
     )
     return Run.objects.filter(turns__in=turns).distinct().count()
 

@@ -10,6 +10,8 @@ from django.utils import timezone
 from runs import definitions
 from runs.mcp_client import ToolDefinition
 from runs.models import Server, Tool
+from runs.models.exact import is_plain, shown
+from runs.visible import visible
 
 MAX_NAME = 200
 """Characters of a tool name that a row can hold."""
@@ -36,7 +38,7 @@ def store_tools(server: Server, listed: Sequence[ToolDefinition]) -> list[str]:
     """
     known = {name: (digest, changed_at) for name, digest, changed_at in _known(server)}
     now = timezone.now()
-    kept = {one.name: one for one in listed if len(one.name) <= MAX_NAME}
+    kept = {one.name: one for one in listed if _nameable(one.name)}
     rows = [_row(server, one, position, known, now) for position, one in enumerate(kept.values())]
     Tool.objects.bulk_create(
         rows, update_conflicts=True, unique_fields=["server", "name"], update_fields=_LISTED
@@ -44,11 +46,19 @@ def store_tools(server: Server, listed: Sequence[ToolDefinition]) -> list[str]:
     definitions.keep(server.account_id, list(kept.values()))
     gone = known.keys() - kept.keys()
     Tool.objects.filter(server=server, name__in=gone, present=True).update(present=False, changed_at=now)
-    return [
-        f"The tool “{one.name[:60]}…” was left out: its name is longer than {MAX_NAME} characters."
-        for one in listed
-        if len(one.name) > MAX_NAME
-    ]
+    return [_left_out(one.name) for one in listed if not _nameable(one.name)]
+
+
+def _left_out(name: str) -> str:
+    if len(name) > MAX_NAME:
+        return (
+            f"The tool “{visible(name[:60])}…” was left out: its name is longer than {MAX_NAME} characters."
+        )
+    return f"The tool “{visible(name[:60])}” was left out: its name has characters that cannot be stored."
+
+
+def _nameable(name: str) -> bool:
+    return len(name) <= MAX_NAME and is_plain(name)
 
 
 def _known(server: Server) -> list[tuple[str, str, datetime | None]]:
@@ -66,7 +76,7 @@ def _row(
     return Tool(
         server=server,
         name=definition.name,
-        title=(definition.title or "")[:MAX_NAME],
+        title=shown(definition.title or "", MAX_NAME),
         description=definition.description,
         input_schema=dict(definition.input_schema),
         output_schema=dict(definition.output_schema) if definition.output_schema is not None else None,

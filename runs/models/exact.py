@@ -42,6 +42,16 @@ def original(text: str) -> str:
     return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text) if MARK in text else text
 
 
+def is_plain(text: str) -> bool:
+    """Whether a text needs no escape; what names something must be plain, because it is looked up as it is."""
+    return _UNSTORABLE.search(text) is None
+
+
+def shown(text: str, most: int) -> str:
+    """A text that is only shown, for a column of `most` characters: with a sign for what cannot be stored there."""
+    return _UNSTORABLE.sub("\ufffd", text[:most])
+
+
 def storable_json(value: Any, encoder: type[json.JSONEncoder] | None = None) -> str:
     """`value` as JSON whose texts every database can hold; `original_json` gives it back."""
     text = storable(json.dumps(value, ensure_ascii=False, cls=encoder))

@@ -12,7 +12,10 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from runs.models import Agent, Event, Run
+from runs import access, control
+from runs.errors import ModelValidationError, NotFound
+from runs.mcp_client import ToolDefinition
+from runs.models import Agent, Event, Round, Run, Server, User
 from runs.models.exact import (
     MARK,
     ExactJSON,
@@ -22,6 +25,7 @@ from runs.models.exact import (
     storable,
     storable_json,
 )
+from runs.tool_rows import store_tools
 
 OURS = ("approvals", "runs")
 AWKWARD = [
@@ -158,3 +162,37 @@ def test_json_is_stored_as_it_was_written() -> None:
     expected = {"postgresql": "json", "sqlite": "text"}[connection.vendor]
 
     assert Agent._meta.get_field("definition").db_type(connection) == expected
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("text", ["cust\x001", "cust\ud83d"])
+def test_a_name_that_no_database_can_look_up_is_refused_and_finds_nothing(
+    agent: Agent, ada: User, acting: Any, text: str
+) -> None:
+    with pytest.raises(ModelValidationError, match="user_id has between 1 and 200 characters"):
+        control.create_run(agent, control.Submission(message="go", user_id=text))
+    with pytest.raises(NotFound):
+        access.get(acting(ada), Round.objects.all(), pk=text)
+
+
+@pytest.mark.django_db
+def test_a_tool_whose_name_cannot_be_stored_is_left_out_and_the_others_stay(desk: Server) -> None:
+    listed = [
+        ToolDefinition(
+            name=name,
+            title="half \ud83d",
+            description="\x00",
+            input_schema={},
+            output_schema=None,
+            annotations={},
+            digest=name[:1],
+        )
+        for name in ("good", "b\x00d", "w\ud83drse")
+    ]
+
+    problems = store_tools(desk, listed)
+
+    assert desk.tools.get(present=True).name == "good"
+    assert (desk.tools.get(name="good").title, desk.tools.get(name="good").description) == ("half �", "\x00")
+    assert len(problems) == 2
+    assert all("its name has characters that cannot be stored" in problem for problem in problems)
