@@ -77,7 +77,7 @@ $(VENV)/.dev: requirements/dev.txt | $(VENV)/.base
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	@touch $@
 
-# The browser, the database servers and the npm servers that the tests drive. What cannot be had is skipped loudly by the tests, and is a
+# The browser and the servers that the tests drive. What cannot be had is skipped loudly by the tests, and is a
 # failure under M3_REQUIRE_ALL=1.
 system-packages:
 	@command -v chromium >/dev/null 2>&1 || .ci/debian chromium fonts-liberation || true

@@ -36,6 +36,16 @@ def django_db_modify_db_settings(
     connections["default"].settings_dict["TEST"]["NAME"] = name
 
 
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """PostgreSQL drops no database to which a thread is still connected; a loop's threads outlive their tests."""
+    yield
+    if connections["default"].vendor == "postgresql":
+        with django_db_blocker.unblock(), connections["default"].cursor() as cursor:
+            others = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            cursor.execute(f"SELECT pg_terminate_backend(pid) {others}")
+
+
 @pytest.fixture(autouse=True)
 def quick_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody attacks the passwords of a test; real hashing would be most of its time."""
