@@ -48,7 +48,8 @@ def keep(account_id: int, listed: Sequence[ToolDefinition]) -> None:
     by_digest = {one.digest: one for one in listed}
     known = SeenDefinition.objects.filter(account=account_id)
     seen = set(known.filter(digest__in=by_digest).values_list("digest", flat=True))
-    new = [one for digest, one in by_digest.items() if digest not in seen]
+    # In one order, so that two listings at once do not wait for each other.
+    new = [by_digest[digest] for digest in sorted(by_digest.keys() - seen)]
     if not new or known.count() + len(new) > MAX_KEPT:
         return
     names = known.filter(name__in=[one.name for one in new]).values_list("name", flat=True)

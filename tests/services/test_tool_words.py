@@ -6,13 +6,14 @@ from collections.abc import Callable
 
 import pytest
 
+from approvals.models import Policy
 from approvals.permission import Code
 from runs import servers, tool_words
 from runs.access import Actor, actor_for
 from runs.errors import NotAllowed, NotFound
 from runs.gate import Verdict
 from runs.models import Round, Run, Server, Tool, ToolWord, User
-from runs.risk import HIGH_STAKES, Risk
+from runs.risk import HIGH_STAKES, ROUTINE_TARGETS, Risk
 from runs.tool_standing import Whose, Words, standing
 
 VerdictOn = Callable[..., Verdict]
@@ -154,6 +155,15 @@ def test_high_stakes_ask_and_never_preselect_remember(
     verdict = verdict_on(make_run())
     assert (verdict.effect, verdict.code, verdict.remember_preselected) == ("ask", Code.HIGH_STAKES, False)
     assert verdict.remember
+
+
+@pytest.mark.parametrize("target", sorted(ROUTINE_TARGETS))
+def test_routine_task_setup_goes_on_without_a_stored_policy(
+    desk: Server, make_run: MakeRun, verdict_on: VerdictOn, target: str
+) -> None:
+    verdict = verdict_on(make_run(), target)
+    assert (verdict.effect, verdict.code, verdict.rule_id) == ("allow", Code.SAFE, None)
+    assert not Policy.objects.exists()
 
 
 def test_deciding_a_value_observation_is_strict_out_of_the_box_until_an_admin_says_otherwise(
