@@ -12,7 +12,7 @@ from django.urls import Resolver404, path, re_path, resolve
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from approvals import api as approvals
+from approvals.api import rounds
 from runs.api import runs
 from runs.errors import NotFound
 
@@ -40,16 +40,16 @@ def _hint(address: str) -> str:
 
 
 urlpatterns = [
-    path("rounds/", approvals.RoundList.as_view(), name="api-rounds"),
-    path("rounds/<str:round_id>", approvals.RoundDetail.as_view(), name="api-round"),
-    path("rounds/<str:round_id>/respond", approvals.RoundRespond.as_view(), name="api-round-respond"),
+    path("rounds/", rounds.RoundList.as_view(), name="api-rounds"),
+    path("rounds/<str:round_id>", rounds.RoundDetail.as_view(), name="api-round"),
+    path("rounds/<str:round_id>/respond", rounds.RoundRespond.as_view(), name="api-round-respond"),
     path("runs/", runs.RunList.as_view(), name="api-runs"),
     path("runs/<int:run_id>", runs.RunDetail.as_view(), name="api-run"),
     path("runs/<int:run_id>/cancel", runs.RunCancel.as_view(), name="api-run-cancel"),
     path("runs/<int:run_id>/events", runs.RunEvents.as_view(), name="api-run-events"),
     path(
         "runs/<int:run_id>/permission-mode",
-        approvals.RunPermissionMode.as_view(),
+        rounds.RunPermissionMode.as_view(),
         name="api-run-permission-mode",
     ),
     path("runs/<int:run_id>/reply", runs.RunReply.as_view(), name="api-run-reply"),
