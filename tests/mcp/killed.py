@@ -46,7 +46,7 @@ class FirstWorker:
     def until(self, wanted: str, count: int = 1) -> dict[str, Any]:
         """Read until a fact of this kind was there `count` times; gives the last of them."""
         assert self.process.stdout is not None
-        alarm = threading.Timer(PATIENCE, self.process.kill)
+        alarm = threading.Timer(3 * PATIENCE, self.process.kill)
         alarm.start()
         try:
             while (
