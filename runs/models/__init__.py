@@ -3,6 +3,7 @@
 from runs.models.account import Account, EndUser, Membership, Role, User
 from runs.models.agent import Agent, Task
 from runs.models.event import Event
+from runs.models.idempotency import IdempotencyKey
 from runs.models.key import ApiKey
 from runs.models.round import UNRESOLVED, Round
 from runs.models.run import LONG_AGO, Run, Step, ToolCall, Turn
@@ -17,6 +18,7 @@ __all__ = [
     "ApiKey",
     "EndUser",
     "Event",
+    "IdempotencyKey",
     "Membership",
     "Role",
     "Round",

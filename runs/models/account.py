@@ -31,6 +31,9 @@ class Account(models.Model):
     slug = models.SlugField(unique=True)
     elicitation_timeout = models.CharField(max_length=32, null=True, blank=True, validators=[time_limit])
     """Default time that a person has to answer, in the format of A17; null waits for ever."""
+    require_end_user_id = models.BooleanField(default=False)
+    """Whether a run has to say which end user it is for; a run under another run has its parent's."""
+    approval_email_enabled = models.BooleanField(default=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
     def __str__(self) -> str:
@@ -59,7 +62,10 @@ class Membership(models.Model):
 
 
 class EndUser(models.Model):
-    """A customer of the embedding application (`user_id`, their string). Created by first use."""
+    """A customer of the embedding application (`user_id`, their string). Created by first use.
+
+    One who was removed while the history still names them keeps the row, emptied; `runs.end_users` has the rule.
+    """
 
     account = models.ForeignKey(Account, on_delete=models.CASCADE, related_name="end_users")
     user_id = models.CharField(max_length=200)
@@ -69,6 +75,7 @@ class EndUser(models.Model):
     metadata = ExactJSON(default=dict, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
+    removed_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         constraints: ClassVar[list[models.BaseConstraint]] = [

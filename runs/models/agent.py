@@ -27,6 +27,12 @@ class Agent(models.Model):
     elicitation_timeout = models.CharField(max_length=32, null=True, blank=True, validators=[time_limit])
     """Overrides the account's; format of A17."""
     enabled = models.BooleanField(default=True)
+    end_user = models.ForeignKey(
+        EndUser, null=True, blank=True, on_delete=models.PROTECT, related_name="agents"
+    )
+    """The only end user for whom it may run; null means anybody."""
+    metadata = ExactJSON(default=dict, blank=True)
+    """Of the embedding application; nothing here reads it."""
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
 
@@ -42,17 +48,21 @@ class Agent(models.Model):
 
 
 class Task(models.Model):
-    """Saved instructions for an agent, with a mode of their own."""
+    """Saved instructions for an agent, with a mode and a selection of tools of their own."""
 
     account = models.ForeignKey(Account, on_delete=models.CASCADE, related_name="tasks")
     agent = models.ForeignKey(Agent, on_delete=models.CASCADE, related_name="tasks")
     name = models.CharField(max_length=120, blank=True)
     instructions = ExactText()
     default_mode = optional_word_field(PermissionMode)
+    tools = ExactJSON(null=True, blank=True)
+    """Selection of its runs, as `Run.tools`."""
     end_user = models.ForeignKey(
-        EndUser, null=True, blank=True, on_delete=models.SET_NULL, related_name="tasks"
+        EndUser, null=True, blank=True, on_delete=models.PROTECT, related_name="tasks"
     )
+    """The only end user for whom it may run; null means anybody."""
     created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
 
     class Meta:
         constraints: ClassVar[list[models.BaseConstraint]] = [

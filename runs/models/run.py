@@ -109,6 +109,9 @@ class Run(models.Model):
             models.Index(fields=["next_at"], condition=Q(next_at__isnull=False), name="run_sleeping"),
             models.Index(fields=["account", "-id"], name="run_newest"),
             models.Index(fields=["account", "status"], name="run_by_status"),
+            models.Index(
+                fields=["account", "-id"], condition=Q(end_user__isnull=True), name="run_newest_of_account"
+            ),
         ]
 
     def __str__(self) -> str:
