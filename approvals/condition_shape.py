@@ -33,8 +33,13 @@ _HELP: Final = (
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*", re.ASCII)
 
 
-def parse_condition(stored: Json) -> Condition:
-    """The condition that `stored` holds, in its normal order. Raises ModelValidationError for anything else."""
+def parse_condition(given: Json) -> Condition:
+    """The condition that somebody wrote, in its normal order. Raises ModelValidationError for anything else."""
+    return normal(read_condition(given))
+
+
+def read_condition(stored: Json) -> Condition:
+    """The condition that `stored_condition` wrote, read on every decision; otherwise as `parse_condition`."""
     if stored is None:
         return ()
     if not isinstance(stored, Mapping) or stored.keys() != {"version", "tests"}:
@@ -45,7 +50,7 @@ def parse_condition(stored: Json) -> Condition:
     tests = stored["tests"]
     if not isinstance(tests, list | tuple) or not 1 <= len(tests) <= MAX_TESTS:
         raise ModelValidationError(f"A condition has 1 to {MAX_TESTS} tests; no condition at all is null.")
-    return normal(tuple(_parse_test(number, test) for number, test in enumerate(tests, start=1)))
+    return tuple(_parse_test(number, test) for number, test in enumerate(tests, start=1))
 
 
 def normal(condition: Condition) -> Condition:
@@ -62,7 +67,7 @@ def normal(condition: Condition) -> Condition:
 
 
 def stored_condition(condition: Condition) -> dict[str, Any] | None:
-    """What `parse_condition` reads back as the same condition."""
+    """What `read_condition` reads back as the same condition."""
     tests = [_stored_test(test) for test in normal(condition)]
     return {"version": VERSION, "tests": tests} if tests else None
 

@@ -13,7 +13,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from approvals import pins
-from approvals.condition_shape import parse_condition
+from approvals.condition_shape import read_condition
 from approvals.facts import CallFacts, Drift, Drifted, Effect, PolicyFacts, Scope
 from approvals.models import Policy
 from approvals.permission import Code, Decision, decide
@@ -205,7 +205,7 @@ def policy_facts(policy: Policy, offer: Offer) -> PolicyFacts:
         target=policy.target,
         user_id=policy.end_user.user_id if policy.end_user else None,
         run_id=policy.run_id,
-        condition=parse_condition(policy.condition),
+        condition=read_condition(policy.condition),
         expires_at=policy.expires_at,
         suspended=pins.suspension(policy, offer),
         diff=pins.change(policy, offer),

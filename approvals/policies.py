@@ -58,7 +58,7 @@ __all__ = [
 
 MAX_NOTE: Final = 500
 MAX_REASON: Final = 300
-MAX_TESTED: Final = 100
+MAX_TESTED: Final = 40
 """Rules of one owner and target whose conditions have to be tried on every call; it bounds what a decision reads."""
 
 INSTALLATION: Final = "installation"

@@ -109,7 +109,7 @@ class Rehearsal:
         if not self.decided:
             return f"Of the last {_calls(self.looked_at)} that were decided here, it would have {done} none."
         denied = len(self.covered_denials)
-        but = f", {denied} of which people denied" if denied else ""
+        but = f", of which people denied {denied}" if denied else ""
         return (
             f"Of the last {_calls(self.looked_at)} that were decided here, it would have {done} "
             f"{len(self.decided)}{but}."

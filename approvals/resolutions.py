@@ -12,7 +12,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from approvals.condition_shape import exact_arguments, parse_condition
+from approvals.condition_shape import exact_arguments, read_condition
 from approvals.facts import Effect, Scope
 from approvals.gate import evaluate, record_use
 from approvals.models import Policy
@@ -70,7 +70,7 @@ def close_covered(policy: Policy, sentence: str) -> list[Round]:
     waiting = Round.objects.filter(account=policy.account_id, server_name=policy.target_server)
     if policy.target_tool:
         waiting = waiting.filter(operation_name=policy.target_tool)
-    wanted = exact_arguments(parse_condition(policy.condition))
+    wanted = exact_arguments(read_condition(policy.condition))
     if wanted is not None:
         waiting = waiting.filter(shown_digest=digest(wanted))
     if policy.scope == Scope.RUN:

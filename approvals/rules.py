@@ -9,7 +9,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.utils import timezone
 
-from approvals.condition_shape import condition_words, normal, parse_condition, stored_condition
+from approvals.condition_shape import condition_words, normal, read_condition, stored_condition
 from approvals.conditions import Condition
 from approvals.facts import Effect, Scope
 from approvals.models import Policy
@@ -109,7 +109,7 @@ def rule_sentence(policy: Policy) -> str:
         scope=Scope(policy.scope),
         user_id=policy.end_user.user_id if policy.end_user else None,
         run_id=policy.run_id,
-        condition=parse_condition(policy.condition),
+        condition=read_condition(policy.condition),
         expires_at=policy.expires_at,
     )
 

@@ -67,7 +67,7 @@ def _choice(
 ) -> RememberChoice:
     return RememberChoice(
         value=":".join([scope.value, *([str(days)] if days else []), *(["exactly"] if exactly else [])]),
-        label=_label(round_, scope, days),
+        label=f"{_label(round_, scope, days)}{' (exactly these arguments)' if exactly else ''}",
         rule=visible(rehearsal.rule.sentence),
         shown=rehearsal.digest,
         exactly=exactly,

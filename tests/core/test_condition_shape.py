@@ -17,6 +17,7 @@ from approvals.condition_shape import (
     match_key,
     match_keys,
     parse_condition,
+    read_condition,
     stored_condition,
 )
 from approvals.conditions import ArgumentTest, Condition, TestKind, condition_holds, exactly
@@ -52,7 +53,8 @@ conditions = st.lists(tests, max_size=4).map(tuple) | objects.map(exactly)
 def test_what_is_stored_is_read_back_as_a_condition_that_holds_for_the_same_calls(
     condition: Condition, arguments: dict[str, Any]
 ) -> None:
-    again = parse_condition(stored_condition(condition))
+    again = read_condition(stored_condition(condition))
+    assert again == parse_condition(stored_condition(condition))
     assert condition_holds(again, arguments) == condition_holds(condition, arguments)
     assert condition_digest(again) == condition_digest(condition)
 

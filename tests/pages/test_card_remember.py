@@ -76,7 +76,7 @@ def test_a_denied_call_that_a_rule_covers_is_shown_with_a_link_and_needs_a_tick(
 ) -> None:
     round_ = make_round()
     page = text(client.get(f"/rounds/{round_.pk}/"))
-    assert "it would have allowed 1, 1 of which people denied." in page
+    assert "it would have allowed 1, of which people denied 1." in page
     assert f'<a href="/rounds/{denied.pk}/">by bob in run {denied.run_id}</a>' in page
     assert 'name="confirm-rule"' in page
 

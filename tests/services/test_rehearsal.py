@@ -54,7 +54,7 @@ def test_a_rule_says_what_it_would_have_allowed_and_which_of_it_people_denied(
     assert (denial.run_id, denial.round_id, denial.person) == (refused.run_id, refused.pk, "bob")
     assert found.needs_confirmation
     assert found.summary == (
-        "Of the last 4 calls that were decided here, it would have allowed 3, 1 of which people denied."
+        "Of the last 4 calls that were decided here, it would have allowed 3, of which people denied 1."
     )
 
 
