@@ -70,11 +70,12 @@ def asked(name: str, params: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def call(name: str, params: dict[str, Any]) -> dict[str, Any]:
-    answers: dict[str, Any] | None = {}
+    answers: dict[str, Any] = {}
     if name in QUESTIONS:
-        answers = asked(name, params)
-        if answers is None:
+        given_answers = asked(name, params)
+        if given_answers is None:
             return {"resultType": "input_required", "inputRequests": QUESTIONS[name], "requestState": "draft"}
+        answers = given_answers
     done = all(answer["action"] == "accept" for answer in answers.values())
     if done:
         effect(name, answers=answers)
