@@ -9,13 +9,14 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import answer_to_line, machine, parked, pause_to_card
+from benchmarks import answer_to_line, machine, parked, pause_to_card, policies
 from benchmarks.figures import Report
 
 BENCHMARKS: dict[str, Callable[[Path, float], Report]] = {
     "pause_to_card": pause_to_card.run,
     "answer_to_line": answer_to_line.run,
     "parked": parked.run,
+    "policies": policies.run,
 }
 
 
