@@ -155,6 +155,9 @@ if M3.https:
 M3_GATE = "approvals.gate.PolicyGate"
 """What a worker asks before every call; for those that start one without importing it (`runs.gate.configured`)."""
 
+M3_PERMISSION_REQUESTS = "approvals.permission_requests.requests_of"
+"""How pauses look to m8tes clients; for the stream and the webhooks, which may not import it (`runs.asked`)."""
+
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_TZ = True
