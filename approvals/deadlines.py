@@ -19,7 +19,7 @@ EXTENSION: Final = dt.timedelta(minutes=15)
 
 @transaction.atomic
 def extend(actor: Actor, round_id: str) -> Round:
-    """Move the deadline of a pending pause by EXTENSION, as `actor`.
+    """Move the end of a pending pause by EXTENSION, as `actor`: its deadline, and when a question goes on by itself.
 
     Raises NotFound, NotAllowed, and StateConflict when the pause is over, overdue, or waits for ever anyway.
     """
@@ -28,13 +28,16 @@ def extend(actor: Actor, round_id: str) -> Round:
     round_ = lock(round_id)
     if round_.status != RoundStatus.PENDING:
         raise StateConflict(ended_sentence(round_), details=ending(round_))
-    if round_.deadline is None:
+    if round_.ends_at is None:
         raise StateConflict(
             "This request waits without a limit; there is nothing to extend.", details=ending(round_)
         )
-    if round_.deadline <= clock.now():
+    if round_.ends_at <= clock.now():
         raise StateConflict("The deadline of this request has passed.", details=ending(round_))
-    round_.deadline += EXTENSION
+    if round_.deadline is not None:
+        round_.deadline += EXTENSION
+    if round_.continue_at is not None:
+        round_.continue_at += EXTENSION
     save(round_)
     events.record(round_.run, "round.extended", facts(round_), turn=round_.turn, actor=actor.user)
     events.announce_round(round_)

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Final, Self
 from urllib.parse import urlencode
 
-from django.db.models import Count, F
+from django.db.models import Count
+from django.db.models.functions import Coalesce, Least
 
 from approvals.cards import Row, row_for
 from runs.access import Actor
@@ -129,11 +130,13 @@ def pending(actor: Actor) -> RoundQuerySet:
 
 
 def listed(actor: Actor, filters: Filters) -> RoundQuerySet:
-    """The pending pauses in the order of the list: nearest deadline first, then oldest first.
+    """The pending pauses in the order of the list: nearest end first, then oldest first.
 
     New ones without a deadline come last, so that nothing moves under somebody's pointer.
     """
-    return filters.apply(pending(actor)).order_by(F("deadline").asc(nulls_last=True), "created_at", "pk")
+    # Least of the two where there are both; SQLite and PostgreSQL disagree about the least of a value and null.
+    ends_at = Least(Coalesce("deadline", "continue_at"), Coalesce("continue_at", "deadline"))
+    return filters.apply(pending(actor)).order_by(ends_at.asc(nulls_last=True), "created_at", "pk")
 
 
 def next_after(actor: Actor, filters: Filters, decided: str) -> Round | None:

@@ -59,6 +59,7 @@ class Config:
     call_timeout_seconds: float
     keeper_orphan_seconds: float
     task_timeout_seconds: float
+    question_seconds: float
     worker_concurrency: int
     max_body_bytes: int
     log_level: str
@@ -323,6 +324,7 @@ def load(base_dir: Path, source: Mapping[str, str] | None = None) -> Config:
         call_timeout_seconds=read.get("M3_CALL_TIMEOUT_SECONDS", 120.0, _positive, "seconds"),
         keeper_orphan_seconds=read.get("M3_KEEPER_ORPHAN_SECONDS", 86_400.0, _positive, "seconds"),
         task_timeout_seconds=read.get("M3_TASK_TIMEOUT_SECONDS", 86400.0, _positive, "seconds"),
+        question_seconds=read.get("M3_QUESTION_SECONDS", 600.0, _positive, "seconds"),
         worker_concurrency=read.get("M3_WORKER_CONCURRENCY", 16, _whole, "a whole number"),
         max_body_bytes=read.get("M3_MAX_BODY_BYTES", 1_000_000, _whole, "bytes, a whole number"),
         log_level=read.get("M3_LOG_LEVEL", "INFO", _log_level, "DEBUG, INFO, WARNING or ERROR"),

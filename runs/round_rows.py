@@ -9,7 +9,7 @@ from typing import Any
 from django.db import connection
 from django.utils import timezone
 
-from runs import events
+from runs import events, recommended
 from runs.durations import utc_text
 from runs.errors import NotFound
 from runs.models import Round, Run, User
@@ -134,6 +134,11 @@ def ended_sentence(round_: Round) -> str:
     """Who came first, in words, for whoever came too late (R2)."""
     if round_.outcome == RoundOutcome.TIMED_OUT:
         return "The deadline of this request has passed. The agent was told that nobody answered."
+    if round_.decided_via == recommended.VIA and round_.outcome == RoundOutcome.ANSWERED:
+        return (
+            "Nobody answered in time, so the run went on with the recommended answer. "
+            "Nothing you sent was used; reply to the run to redirect it."
+        )
     who = round_.decided_by.get_username() if round_.decided_by else (round_.decided_via or "the run")
     when = round_.response_validated_at or round_.failed_at or round_.updated_at
     words = (round_.outcome or round_.status).replace("_", " ")
@@ -148,5 +153,14 @@ def facts(round_: Round) -> dict[str, Any]:
         "step": round_.step.seq if round_.step else None,
         "operation": f"{round_.server_name}:{round_.operation_name}" if round_.operation_name else "",
         "shown_digest": round_.shown_digest,
-        "deadline": utc_text(round_.deadline) if round_.deadline else None,
+        **_time_to_answer(round_),
+        **({"continue_at": utc_text(round_.continue_at)} if round_.continue_at else {}),
     }
+
+
+def _time_to_answer(round_: Round) -> dict[str, Any]:
+    """The absolute deadline, and how many seconds it left when the round opened (A18); null for ever."""
+    if round_.deadline is None:
+        return {"deadline": None, "timeout_seconds": None}
+    seconds = (round_.deadline - round_.created_at).total_seconds()
+    return {"deadline": utc_text(round_.deadline), "timeout_seconds": round(seconds, 3)}

@@ -15,7 +15,7 @@ from typing import Any
 
 from django.db import transaction
 
-from runs import clock, events, lease, turns
+from runs import clock, events, lease, recommended, turns
 from runs.errors import (
     ElicitationRoundLimitError,
     ManagedInputConflict,
@@ -48,9 +48,18 @@ class Opening:
     """Where a live session was interrupted: `harness_session_id` and `native_resume_token`."""
 
 
-def open_round(run: Run, turn: Turn, step: Step, opening: Opening, *, deadline: dt.datetime | None) -> Round:
+def open_round(
+    run: Run,
+    turn: Turn,
+    step: Step,
+    opening: Opening,
+    *,
+    deadline: dt.datetime | None,
+    continue_at: dt.datetime | None = None,
+) -> Round:
     """Store a pause and put the turn into waiting_for_input, all in the caller's transaction.
 
+    At `deadline` it fails; at `continue_at` a question takes its recommended answer, whichever comes first.
     A round that no live session waits on is born with an expired lease, so that any worker may claim it.
     Raises ElicitationRoundLimitError, storing nothing, when the operation has asked too often.
     """
@@ -81,6 +90,7 @@ def open_round(run: Run, turn: Turn, step: Step, opening: Opening, *, deadline: 
         held=opening.held_by is not None,
         **opening.place,
         deadline=deadline,
+        continue_at=continue_at,
         lease_owner=opening.held_by.owner if opening.held_by else "parked",
         lease_token=uuid.uuid4().hex,
         lease_expires_at=now + lease.ttl() if opening.held_by else now,
@@ -261,9 +271,24 @@ def draft_key(round_id: str) -> str:
     return f"drafts:{round_id}"
 
 
+def go_on(round_: Round) -> None:
+    """Nobody answered a question in time: take what its asker recommends (m8tes-http 4.5)."""
+    answer = recommended.responses(round_.context["questions"])
+    if round_.status != RoundStatus.PENDING or round_.continue_at is None or answer is None:
+        return
+    decider = Decider(user=None, via=recommended.VIA, name="the recommendation")
+    settle(round_, answer, decider=decider, idempotency_key=f"{recommended.VIA}:{round_.pk}")
+
+
 def expire(round_: Round) -> None:
-    """The deadline passed: the round fails and its turn ends as timed out, never completed (A18, C40)."""
+    """The deadline passed: the round fails and its turn ends as timed out, never completed (A18, C40).
+
+    A question that was to go on by itself before that goes on, however late somebody looks.
+    """
     if round_.status != RoundStatus.PENDING:
+        return
+    if round_.continue_at and round_.deadline and round_.continue_at <= round_.deadline:
+        go_on(round_)
         return
     message = "Nobody answered before the deadline."
     fail(

@@ -15,6 +15,7 @@ from approvals.cards.changed import changed_fields
 from approvals.cards.remember import remember_choices
 from approvals.cards.states import ending_of, events_of, history_of, state_of
 from approvals.cards.values import Arguments, Asked, Card, Option, Question, RiskTag, Row
+from runs import recommended, requests
 from runs.access import Actor
 from runs.models import Round
 from runs.requests import APPROVAL_KEY
@@ -38,7 +39,7 @@ def row_for(round_: Round, *, now: dt.datetime | None = None) -> Row:
     now = now or timezone.now()
     risk = _risk(round_)
     tag, icon = _tag(round_)
-    left = round_.deadline - now if round_.deadline else None
+    left = round_.ends_at - now if round_.ends_at else None
     return Row(
         id=round_.pk,
         kind=round_.kind,
@@ -49,7 +50,7 @@ def row_for(round_: Round, *, now: dt.datetime | None = None) -> Row:
         headline=_headline(round_),
         sub=" · ".join(_sub(round_)),
         created_at=round_.created_at,
-        deadline=round_.deadline,
+        deadline=round_.ends_at,
         age=wording.length_words((now - round_.created_at).total_seconds()),
         left=_left(left),
         urgent=left is not None and left < URGENT,
@@ -91,7 +92,8 @@ def _of_kind(round_: Round, controls: bool) -> dict[str, Any]:
     if kind is RoundKind.APPROVAL:
         return _approval(round_, controls)
     if kind is RoundKind.QUESTION:
-        return {"why": "The agent needs an answer to go on.", "questions": questions_of(round_)}
+        why = "The agent needs an answer to go on."
+        return {"why": why, "questions": questions_of(round_), "goes_on": _goes_on(round_)}
     if kind is RoundKind.PLAN:
         return _plan(round_)
     if kind is RoundKind.OUTCOME:
@@ -137,6 +139,17 @@ def questions_of(round_: Round, typed: Mapping[str, Any] | None = None) -> tuple
     return tuple(
         _question(number, question, given.get(f"q{number}") or {})
         for number, question in enumerate(round_.context.get("questions") or [])
+    )
+
+
+def _goes_on(round_: Round) -> str:
+    """The answers that are taken if nobody gives others; "" if people are waited for, or the deadline comes first."""
+    taken = recommended.responses(round_.context.get("questions") or [])
+    if round_.continue_at is None or round_.continue_at != round_.ends_at or taken is None:
+        return ""
+    given = requests.answers(round_.context["questions"], taken)
+    return "; ".join(
+        visible(", ".join(answer) if isinstance(answer, list) else str(answer)) for answer in given.values()
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from approvals.cards.values import Ending, Happening, State
+from runs import recommended
 from runs.models import Event, Round
 from runs.requests import APPROVAL_KEY, OUTCOME_KEY, PLAN_KEY
 from runs.round_states import RoundKind, RoundOutcome, RoundStatus
@@ -79,7 +80,7 @@ def ending_of(round_: Round, events: Sequence[Event]) -> Ending | None:
         word=_word(round_),
         who=_who(round_, events),
         at=round_.response_validated_at or round_.failed_at or round_.updated_at,
-        reason=visible(round_.failure_message or by_itself.get("text") or ""),
+        reason=visible(round_.failure_message or by_itself.get("text") or _why_by_itself(round_)),
         note=visible(round_.note or _feedback(round_)),
         remembered=visible(remembered.get("text") or ""),
     )
@@ -126,6 +127,12 @@ def _who(round_: Round, events: Sequence[Event]) -> str:
         return f"rule {rule}"
     ending = [event.actor_name for event in events if event.type.endswith((".response", ".failed"))]
     return visible(ending[0] if ending and ending[0] else round_.decided_via or "the run")
+
+
+def _why_by_itself(round_: Round) -> str:
+    if round_.decided_via != recommended.VIA:
+        return ""
+    return "Nobody answered in time, so the run went on with what the agent recommended."
 
 
 def _feedback(round_: Round) -> str:

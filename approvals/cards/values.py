@@ -196,6 +196,7 @@ class Row:
     sub: str
     created_at: datetime
     deadline: datetime | None
+    """When it ends if nobody answers: fails, or, for a question with a recommendation, goes on."""
     age: str
     left: str | None
     urgent: bool
@@ -231,6 +232,8 @@ class Card:
     """Every call of the tool first, then those with exactly these arguments; each narrowest first."""
     strict: bool = False
     questions: tuple[Question, ...] = ()
+    goes_on: str = ""
+    """The recommended answers with which the run goes on when time is up; "" if it does not."""
     asked: tuple[Asked, ...] = ()
     plan: str = ""
     revision: int = 0

@@ -35,6 +35,10 @@ class RoundQuerySet(models.QuerySet["Round"]):
     def overdue(self, now: dt.datetime) -> RoundQuerySet:
         return self.pending().filter(deadline__lte=now)
 
+    def going_on(self, now: dt.datetime) -> RoundQuerySet:
+        """Questions whose recommended answer is due."""
+        return self.pending().filter(continue_at__lte=now)
+
     def for_cards(self) -> RoundQuerySet:
         """With everything that a card or a list row shows, in one query."""
         return self.select_related(
@@ -76,6 +80,9 @@ class Round(models.Model):
     held = models.BooleanField(default=False)
     """A live session waits on it; only its worker may deliver."""
     deadline = models.DateTimeField(null=True, blank=True)
+    """When the pause and its turn end as timed out."""
+    continue_at = models.DateTimeField(null=True, blank=True)
+    """When a question takes its recommended answer and goes on; null: it waits (m8tes-http 4.5)."""
     version = models.PositiveIntegerField(default=1)
 
     lease_owner = models.CharField(max_length=80)
@@ -94,7 +101,7 @@ class Round(models.Model):
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="decisions"
     )
     decided_via = models.CharField(max_length=20, blank=True)
-    """page, api, rule, mode or worker."""
+    """page, api, rule, mode, recommended, plan (answers given in advance), deadline or worker."""
     note = ExactText(blank=True)
     """The person's words to the agent (deny feedback, revise text)."""
     failure_code = models.CharField(max_length=60, null=True, blank=True)
@@ -133,6 +140,10 @@ class Round(models.Model):
                 name="round_without_step_is_elicitation",
             ),
             models.CheckConstraint(
+                condition=Q(continue_at__isnull=True) | Q(kind=RoundKind.QUESTION.value),
+                name="round_only_questions_go_on",
+            ),
+            models.CheckConstraint(
                 condition=Q(status="failed", failure_code__isnull=False)
                 | ~Q(status="failed") & Q(failure_code__isnull=True),
                 name="round_failed_has_code",
@@ -154,11 +165,21 @@ class Round(models.Model):
                 condition=Q(status="pending", deadline__isnull=False),
                 name="round_deadlines",
             ),
+            models.Index(
+                fields=["continue_at"],
+                condition=Q(status="pending", continue_at__isnull=False),
+                name="round_going_on",
+            ),
             models.Index(fields=["run", "status"], name="round_of_run"),
         ]
 
     def __str__(self) -> str:
         return f"{self.kind} round {self.pk}"
+
+    @property
+    def ends_at(self) -> dt.datetime | None:
+        """When it ends if nobody answers, in one way or the other."""
+        return min((at for at in (self.deadline, self.continue_at) if at is not None), default=None)
 
     @property
     def own_step(self) -> Step:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from runs import recommended
 from runs.timeline.load import LIMIT, Facts
 from runs.timeline.values import Answer, Block, Tone
 
@@ -185,6 +186,8 @@ def of_round(round_: Facts) -> tuple[str, Tone, str]:
     given = parsed(round_["given"]) or {}
     if round_["outcome"] == "answered":
         sentence, tone = _answered(round_["kind"], given, sentence, tone)
+    if round_["decided_via"] == recommended.VIA and round_["outcome"] == "answered":
+        sentence = "Nobody answered in time; what the agent recommended was taken"
     words = sentence.format(who=decider(round_))
     if "{who}" in sentence and round_["decided_by__username"]:
         words += _VIA.get(round_["decided_via"], "")

@@ -6,7 +6,9 @@ import datetime as dt
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from runs import clock, events, local_tools, requests, round_rows, rounds, turns
+from django.conf import settings
+
+from runs import clock, events, local_tools, recommended, requests, round_rows, rounds, turns
 from runs.canonical import digest
 from runs.durations import parse_timeout
 from runs.lease import Lease
@@ -50,7 +52,14 @@ def question(run: Run, turn: Turn, step: Step, asked: Sequence[Mapping[str, Any]
         context={"questions": list(asked), "mode": run.mode},
         shown_digest=digest(list(asked)),
     )
-    rounds.open_round(run, turn, step, opening, deadline=deadline(run))
+    rounds.open_round(run, turn, step, opening, deadline=deadline(run), continue_at=_goes_on(asked))
+
+
+def _goes_on(asked: Sequence[Mapping[str, Any]]) -> dt.datetime | None:
+    """When these questions take their recommended answers; None if people are needed (m8tes-http 4.5)."""
+    if recommended.responses(asked) is None:
+        return None
+    return clock.now() + dt.timedelta(seconds=settings.M3.question_seconds)
 
 
 def plan(run: Run, turn: Turn, step: Step, proposal: ProposePlan) -> None:
@@ -168,7 +177,8 @@ def answer_value(round_: Round) -> dict[str, Any]:
     if round_.kind == RoundKind.QUESTION:
         given = requests.answers(round_.context["questions"], responses)
         declined = not any(response["action"] == "accept" for response in responses.values())
-        return {"status": "declined" if declined else "done", "answers": given}
+        by_itself = {"auto_resolved": True} if round_.decided_via == recommended.VIA else {}
+        return {"status": "declined" if declined else "done", "answers": given, **by_itself}
     response = responses[requests.PLAN_KEY]
     content = response.get("content") or {}
     approved = content.get("decision") == "approve"

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from runs import clock, control, events, lease, turns
+from runs import clock, control, events, lease, recommended, turns
 from runs.canonical import digest
 from runs.errors import M3Error, ModelValidationError
 from runs.lease import Lease
@@ -110,15 +110,9 @@ def _ask(run: Run, turn: Turn, proposal: Ask) -> None:
 
 def _answer_at_once(run: Run, turn: Turn, step: Step, asked: Sequence[Mapping[str, Any]]) -> None:
     """A non-blocking question never waits: the recommended option, else the first, is taken (m8tes-http 4.5)."""
-    chosen = {question["question"]: _recommended(question) for question in asked}
+    chosen = {question["question"]: recommended.at_once(question) for question in asked}
     close_step(step, {"status": "done", "answers": chosen, "auto_resolved": True})
     events.record(run, "question.auto_resolved", {"step": step.seq, "answers": chosen}, turn=turn)
-
-
-def _recommended(question: Mapping[str, Any]) -> Any:
-    labels = [option["label"] for option in question.get("options", [])]
-    marked = [label for label in labels if label.endswith("(Recommended)")] or labels[:1]
-    return marked[:1] if question.get("multiSelect") else (marked[0] if marked else None)
 
 
 def _plan(run: Run, turn: Turn, proposal: ProposePlan) -> None:

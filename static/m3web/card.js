@@ -142,9 +142,10 @@ function planCountdown(card) {
   spoken = [];
   if (!card.dataset.deadline) return;
   const left = new Date(card.dataset.deadline) - Date.now();
+  const then = "goesOn" in card.dataset ? " Then the run goes on by itself." : "";
   for (const [minutes, words] of [[5, "5 minutes"], [1, "1 minute"]]) {
     const wait = left - minutes * 60000;
-    if (wait > 0 && wait < 86400000) spoken.push(setTimeout(() => { if (open()) announce(`${words} left for this request.`); }, wait));
+    if (wait > 0 && wait < 86400000) spoken.push(setTimeout(() => { if (open()) announce(`${words} left for this request.${then}`); }, wait));
   }
 }
 

@@ -68,6 +68,7 @@ GOOD: list[tuple[str, str, str, Any]] = [
     ("M3_CALL_TIMEOUT_SECONDS", "600", "call_timeout_seconds", 600.0),
     ("M3_KEEPER_ORPHAN_SECONDS", "604800", "keeper_orphan_seconds", 604_800.0),
     ("M3_TASK_TIMEOUT_SECONDS", "600", "task_timeout_seconds", 600.0),
+    ("M3_QUESTION_SECONDS", "60", "question_seconds", 60.0),
     ("M3_WORKER_CONCURRENCY", "4", "worker_concurrency", 4),
     ("M3_MAX_BODY_BYTES", "2000000", "max_body_bytes", 2_000_000),
     ("M3_LOG_LEVEL", "debug", "log_level", "DEBUG"),
