@@ -14,7 +14,7 @@ from django.conf import settings
 from django.db.models import F, Q
 
 from runs import clock, engines
-from runs.errors import LeaseLost
+from runs.errors import LeaseLost, SessionBusyError
 from runs.models import LONG_AGO, Run
 
 
@@ -34,7 +34,10 @@ def ttl() -> dt.timedelta:
 
 
 def claim(run_id: int, owner: str) -> Lease | None:
-    """Take the run if it has an unseen wake and nobody holds it; None if another worker won or nothing is due."""
+    """Take the run if it has an unseen wake and nobody holds it; None if nothing is due.
+
+    Raises SessionBusyError while another worker drives it (A24).
+    """
     now = clock.moment()
     taken = (
         Run.objects.filter(pk=run_id, lease_until__lte=now)
@@ -42,6 +45,8 @@ def claim(run_id: int, owner: str) -> Lease | None:
         .update(lease_owner=owner, lease_token=F("lease_token") + 1, lease_until=now + ttl())
     )
     if not taken:
+        if Run.objects.filter(pk=run_id, lease_until__gt=clock.moment()).exists():
+            raise SessionBusyError(f"Run {run_id} is being driven by another worker; it will see the wake.")
         return None
     token, seen = Run.objects.values_list("lease_token", "wake_seq").get(pk=run_id)
     return Lease(run_id, owner, token, seen)

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator
 from django.db import OperationalError
 
 from runs import clock, db, lease
-from runs.errors import LeaseLost
+from runs.errors import LeaseLost, SessionBusyError
 from runs.gate import Gate
 from runs.harnesses import get_harness
 from runs.lease import Lease
@@ -46,7 +46,10 @@ async def advance(
     signal = signal or asyncio.Event()
     legs = legs or asyncio.Semaphore(8)
     while True:
-        held = await db.write(lease.claim, run_id, owner)
+        try:
+            held = await db.write(lease.claim, run_id, owner)
+        except SessionBusyError:
+            return None
         if held is None:
             return None
         driver = _Driver(Held(held, gate, legs), signal)

@@ -158,7 +158,7 @@ class CallDriver:
         if not just_decided and not await self._still_permitted(call):
             return
         self.prompts.new_attempt()
-        async with self.held.legs:
+        async with self.prompts.slot:
             if isinstance(target, LocalTool):
                 outcome = await self._perform_here(call, target)
             else:
@@ -209,7 +209,7 @@ class CallDriver:
         self._kept = True
         if isinstance(live, LiveSession):
             self.prompts.asked = bool(live.open_prompts or live.answered)
-            async with self.held.legs:
+            async with self.prompts.slot:
                 outcome = await resume(
                     operations.binding_if_any(call),
                     await db.read(operations.operation, call),

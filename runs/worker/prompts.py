@@ -15,6 +15,29 @@ from runs.worker import leg_rows, replay
 from runs.worker.requests_in import answer_of
 
 
+class Slot:
+    """A slot for work on servers that is given back while a person thinks, and given up once at most."""
+
+    def __init__(self, legs: asyncio.Semaphore) -> None:
+        self._legs, self._mine = legs, False
+
+    async def __aenter__(self) -> None:
+        await self.take()
+
+    async def __aexit__(self, *_: object) -> None:
+        self.leave()
+
+    async def take(self) -> None:
+        """Wait for a slot. Whoever is cancelled meanwhile has none."""
+        await self._legs.acquire()
+        self._mine = True
+
+    def leave(self) -> None:
+        if self._mine:
+            self._mine = False
+            self._legs.release()
+
+
 @dataclass
 class Held:
     """What the live sessions of one driven run share with its driver."""
@@ -22,7 +45,7 @@ class Held:
     lease: Lease
     gate: Gate
     legs: asyncio.Semaphore
-    """Slots for work on servers; a call that waits for a person gives its slot back."""
+    """Slots for work on servers."""
     waiting: dict[str, asyncio.Future[Mapping[str, Any]]] = field(default_factory=dict)
     """Round id -> the future that a live session waits on."""
 
@@ -32,6 +55,8 @@ class Prompts:
 
     def __init__(self, held: Held, step_id: int) -> None:
         self.held, self.lease, self.step_id = held, held.lease, step_id
+        self.slot = Slot(held.legs)
+        """Of the call; a call that waits for a person gives it back."""
         self.unanswerable = ""
         """Why a prompt found no answer; "" if all did."""
         self.asked = False
@@ -70,9 +95,9 @@ class Prompts:
         """What a person says; meanwhile this call takes no slot of those that work."""
         answered: asyncio.Future[Mapping[str, Any]] = asyncio.get_running_loop().create_future()
         self.held.waiting[round_id] = answered
-        self.held.legs.release()
+        self.slot.leave()
         try:
             return await answered
         finally:
             self.held.waiting.pop(round_id, None)
-            await self.held.legs.acquire()
+            await self.slot.take()

@@ -45,3 +45,14 @@ def test_the_history_writes_a_deadline_in_the_same_form(make_round: Callable[...
 
     assert facts(round_)["deadline"] == "2026-03-01T12:00:00.123456Z"
     assert Event.objects.get(type="approval.request").payload["deadline"] is None
+
+
+def test_the_history_says_how_long_there_is_to_answer_and_until_when(
+    make_round: Callable[..., Round],
+) -> None:
+    """A18: a countdown needs both, and neither changes by a restart."""
+    round_ = make_round()
+    round_.created_at, round_.deadline = NOON, NOON + dt.timedelta(minutes=5)
+
+    assert facts(round_)["timeout_seconds"] == 300
+    assert Event.objects.get(type="approval.request").payload["timeout_seconds"] is None

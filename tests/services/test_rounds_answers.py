@@ -150,3 +150,11 @@ def test_an_expiry_found_inside_a_larger_transaction_is_committed_before_the_ref
         rounds.accepted(settled)
 
     assert Round.objects.get(pk=pending.pk).failure_code == "timeout"
+
+
+def test_an_answer_is_no_message_and_opens_no_turn(make_round: MakeRound, decider: Decider) -> None:
+    """A29."""
+    run = answer(make_round("elicitation"), STREET, decider).run
+
+    assert run.turns.count() == 1
+    assert not run.events.filter(type="run.message").exists()
