@@ -23,8 +23,8 @@ from approvals.rehearsal import Rehearsal, Stage, UnconfirmedRule, rehearse
 from approvals.rules import Rule, parse_target
 from runs.access import Actor
 from runs.canonical import digest
-from runs.control import end_user
 from runs.durations import utc_text
+from runs.end_users import end_user
 from runs.errors import M3Error, ModelValidationError
 from runs.models import Account, EndUser, Role
 

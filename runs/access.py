@@ -13,7 +13,7 @@ from django.core.exceptions import ObjectDoesNotExist, ValidationError
 from django.db import DataError, models
 
 from runs.errors import NotAllowed, NotFound
-from runs.models import Account, Membership, Role, User
+from runs.models import Account, Agent, Membership, Role, Task, User
 
 M = TypeVar("M", bound=models.Model)
 
@@ -81,3 +81,15 @@ def get(actor: Actor, queryset: models.QuerySet[M], **lookup: Any) -> M:
         raise NotFound(
             f"There is no such {queryset.model._meta.verbose_name} in {actor.account.name}."
         ) from error
+
+
+def one_user(owner: Agent | Task, user_id: str | None) -> str | None:
+    """For which end user something of `owner` is: that of `owner` if it has one, else whom the caller names.
+
+    Raises NotFound for another one, to whom `owner` looks like one that does not exist (m8tes-http 3).
+    """
+    if owner.end_user is None:
+        return user_id
+    if user_id not in (None, owner.end_user.user_id):
+        raise NotFound(f"There is no such {owner._meta.verbose_name} for {user_id}.")
+    return owner.end_user.user_id

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from django.db import transaction
+from django.db.models import ProtectedError
 
 from runs import strict_json
 from runs.access import Actor, get, visible
 from runs.durations import parse_timeout
-from runs.errors import ModelValidationError
+from runs.end_users import end_user
+from runs.errors import ModelValidationError, StateConflict
 from runs.harnesses import get_harness
 from runs.local_tools import LOCAL
 from runs.models import Account, Agent, Role, Server, Tool
@@ -27,7 +30,10 @@ MAX_MISTAKES = 50
 
 @dataclass(frozen=True, kw_only=True)
 class AgentValues:
-    """An agent as a form or an API call describes it; `definition` is JSON text as typed."""
+    """An agent as a form or an API call describes it; `definition` is JSON text as typed.
+
+    `metadata` None keeps what is stored. `user_id` counts when the agent is made: the only end user for whom it runs.
+    """
 
     name: str
     definition: str
@@ -37,6 +43,8 @@ class AgentValues:
     default_mode: str = PermissionMode.AUTONOMOUS.value
     elicitation_timeout: str | None = None
     enabled: bool = True
+    metadata: Mapping[str, Any] | None = None
+    user_id: str | None = None
 
 
 @transaction.atomic
@@ -57,12 +65,63 @@ def save(actor: Actor, agent: Agent | None, values: AgentValues) -> Agent:
         "elicitation_timeout": _checked_timeout(values.elicitation_timeout),
         "enabled": values.enabled,
     }
-    row = agent if agent is not None else Agent(account=actor.account)
+    if values.metadata is not None:
+        checked["metadata"] = dict(values.metadata)
+    row = agent or Agent(account=actor.account, end_user=end_user(actor.account, values.user_id))
     for field, value in checked.items():  # only now, so that a refusal leaves the caller's row as it was
         setattr(row, field, value)
     row.save()
     row.servers.set(servers)
     return row
+
+
+@transaction.atomic
+def change(actor: Actor, agent_id: int, changes: Mapping[str, Any]) -> Agent:
+    """Change some of an agent's values, named as in AgentValues. Raises NotFound and what `save` raises."""
+    agent = get(actor, Agent.objects.select_for_update(of=("self",)), pk=agent_id)
+    stored = AgentValues(
+        name=agent.name,
+        definition=json.dumps(agent.definition, ensure_ascii=False),
+        instructions=agent.instructions,
+        harness=agent.harness,
+        servers=list(agent.servers.values_list("pk", flat=True)),
+        default_mode=agent.default_mode,
+        elicitation_timeout=agent.elicitation_timeout,
+        enabled=agent.enabled,
+    )
+    return save(actor, agent, replace(stored, **changes))
+
+
+@transaction.atomic
+def remove(actor: Actor, agent_id: int) -> None:
+    """Delete an agent and its tasks. Raises NotFound, NotAllowed, and StateConflict for one that has run."""
+    agent = get(actor, Agent.objects.select_for_update(of=("self",)), pk=agent_id)
+    actor.require(Role.ADMIN)
+    try:
+        with transaction.atomic():
+            agent.delete()
+    except ProtectedError as error:
+        raise StateConflict(
+            f"{agent.name} has run, and its history stays. Disable it instead; then nothing new can start.",
+            details={"runs": agent.runs.count()},
+        ) from error
+
+
+def server_ids(actor: Actor, names: Sequence[str]) -> list[int]:
+    """The servers of these names, each at its place in the list. Raises ModelValidationError for one not there."""
+    found = dict(visible(actor, Server.objects.filter(name__in=names)).values_list("name", "pk"))
+    missing = [(index, name) for index, name in enumerate(names) if name not in found]
+    if missing:
+        raise ModelValidationError(
+            "There is no such server. Register it first.",
+            details={
+                "fields": [
+                    {"path": ["servers", index], "message": f"There is no server {name}."}
+                    for index, name in missing
+                ]
+            },
+        )
+    return [found[name] for name in names]
 
 
 def parse_definition(text: str) -> dict[str, Any]:

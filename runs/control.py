@@ -9,15 +9,15 @@ from typing import Any
 from django.db import transaction
 
 from runs import events, lease, turns
+from runs.end_users import end_user
 from runs.errors import ModelValidationError, NotFound, StateConflict
-from runs.models import Account, Agent, EndUser, Run, Server, Step, Task, Turn, User
-from runs.models.exact import is_plain
+from runs.models import Agent, Run, Server, Step, Task, Turn, User
 from runs.round_rows import Decider
 from runs.run_states import HumanInput, Outcome, PermissionMode, TurnStatus, stricter
+from runs.submission_checks import checked_message, checked_tools, mode_of, resolve_human_input
 
-MAX_MESSAGE = 20_000
-"""Characters of a message that opens a turn."""
-
+MAX_WAITING = 100
+"""Messages that may wait behind the turn that is at work."""
 
 LOOKS = 10
 """How often a run is looked at anew because it started another one while its family was being locked."""
@@ -42,6 +42,15 @@ class Submission:
     started_by: User | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Overrides:
+    """What a reply changes for its turn and the later ones; None leaves it as it is (m8tes-http 3)."""
+
+    mode: str | None = None
+    human_input: HumanInput | None = None
+    tools: Sequence[str] | None = None
+
+
 @transaction.atomic
 def create_run(agent: Agent, submission: Submission, *, parent_step: Step | None = None) -> Run:
     """Record a run with its first turn and make it due.
@@ -52,7 +61,7 @@ def create_run(agent: Agent, submission: Submission, *, parent_step: Step | None
     """
     if not agent.enabled:
         raise ModelValidationError(f"The agent {agent.name} is disabled. Enable it first.")
-    message = _checked_message(submission.message)
+    message = checked_message(submission.message)
     mode = _resolve_mode(agent, submission)
     parent = parent_step.run if parent_step else None
     run = Run.objects.create(
@@ -62,8 +71,8 @@ def create_run(agent: Agent, submission: Submission, *, parent_step: Step | None
         message=message,
         end_user=parent.end_user if parent else end_user(agent.account, submission.user_id),
         mode=stricter(mode, PermissionMode(parent.mode)) if parent else mode,
-        human_input=parent.human_input if parent else _resolve_human_input(mode, submission.human_input),
-        tools=parent.tools if parent else _checked_tools(submission.tools),
+        human_input=parent.human_input if parent else resolve_human_input(mode, submission.human_input),
+        tools=parent.tools if parent else checked_tools(submission.tools),
         plan_approved=parent is not None and parent.plan_approved,
         metadata=dict(submission.metadata),
         parent=parent,
@@ -75,12 +84,20 @@ def create_run(agent: Agent, submission: Submission, *, parent_step: Step | None
 
 
 @transaction.atomic
-def reply(run_id: int, message: str, *, user: User | None = None) -> Turn:
-    """Open the next turn of a run; while an earlier one is unfinished the new one waits for its end."""
+def reply(run_id: int, message: str, *, user: User | None = None, overrides: Overrides | None = None) -> Turn:
+    """Open the next turn of a run; while an earlier one is unfinished the new one waits for its end.
+
+    Raises ModelValidationError, and StateConflict for a child, for overrides while a turn is unfinished, and where
+    too many messages wait already.
+    """
     run = _locked(run_id)
-    text = _checked_message(message)
+    text = checked_message(message)
     if run.parent_id is not None:
         raise StateConflict(f"Run {run.pk} belongs to run {run.parent_id}; reply there.")
+    if run.turns.exclude(status=TurnStatus.FINISHED.value).count() > MAX_WAITING:
+        raise StateConflict(f"{MAX_WAITING} messages wait in run {run.pk} already. Send this one later.")
+    if overrides is not None and overrides != Overrides():
+        _override(run, overrides, user)
     return _open_turn(run, text, user=user)
 
 
@@ -139,7 +156,7 @@ def set_mode(run_id: int, mode: str, *, decider: Decider) -> Run:
     that would become laxer than its parent.
     """
     run = _locked_with_children(run_id)
-    wanted = _mode(mode)
+    wanted = mode_of(mode)
     if run.status == TurnStatus.FINISHED:
         raise StateConflict(
             f"Run {run.pk} has ended; its mode no longer matters.", details={"status": run.status}
@@ -161,17 +178,6 @@ def set_mode(run_id: int, mode: str, *, decider: Decider) -> Run:
         for child in run.children.live():
             set_mode(child.pk, stricter(wanted, PermissionMode(child.mode)).value, decider=decider)
     return run
-
-
-def end_user(account: Account, user_id: str | None) -> EndUser | None:
-    """The end user with this id, created by first use; null and absent are alike, an empty string is a mistake."""
-    if user_id is None:
-        return None
-    if not user_id.strip() or len(user_id) > 200 or not is_plain(user_id):
-        raise ModelValidationError(
-            "A user_id has between 1 and 200 characters, all of them whole. Leave it out for none."
-        )
-    return EndUser.objects.get_or_create(account=account, user_id=user_id)[0]
 
 
 def freeze_bindings(agent: Agent) -> dict[str, Any]:
@@ -213,6 +219,26 @@ def _open_turn(run: Run, message: str, *, tools_approve: bool = False, user: Use
     return turn
 
 
+def _override(run: Run, wanted: Overrides, user: User | None) -> None:
+    if run.status != TurnStatus.FINISHED:
+        raise StateConflict(
+            f"Run {run.pk} is at work: its mode and tools cannot change with a message that waits. Leave them out, "
+            "or wait for the end of the turn.",
+            details={"status": run.status},
+        )
+    before, mode = run.mode, mode_of(wanted.mode or run.mode)
+    kept = HumanInput(run.human_input) if mode is PermissionMode.AUTONOMOUS else None
+    run.mode = mode.value
+    if wanted.mode == PermissionMode.PLAN:  # whoever asks for it anew wants to see a plan for this message
+        run.plan_approved = False
+    run.human_input = resolve_human_input(mode, wanted.human_input or kept).value
+    if wanted.tools is not None:
+        run.tools = checked_tools(wanted.tools)
+    run.save(update_fields=["mode", "plan_approved", "human_input", "tools", "updated_at"])
+    if before != run.mode:
+        events.record(run, "run.mode", {"from": before, "to": run.mode}, actor=user, actor_name="api")
+
+
 def _locked(run_id: int) -> Run:
     try:
         return (
@@ -250,40 +276,7 @@ def _live_below(run_id: int) -> set[int]:
     return found
 
 
-def _checked_message(message: str) -> str:
-    text = message.strip()
-    if not text or len(text) > MAX_MESSAGE:
-        raise ModelValidationError(
-            f"A message has between 1 and {MAX_MESSAGE:,} characters; this one has {len(text):,}."
-        )
-    return text
-
-
-def _mode(word: str) -> PermissionMode:
-    try:
-        return PermissionMode(word)
-    except ValueError as error:
-        raise ModelValidationError("permission_mode is one of autonomous, approval, plan.") from error
-
-
 def _resolve_mode(agent: Agent, submission: Submission) -> PermissionMode:
     """Request, else task default, else agent default (m8tes-http 4.4)."""
     task_default = submission.task.default_mode if submission.task else None
-    return _mode(submission.mode or task_default or agent.default_mode)
-
-
-def _resolve_human_input(mode: PermissionMode, asked: HumanInput | None) -> HumanInput:
-    """Approval and plan need people: omitted means managed, an explicit fail is refused (m8tes-http 4.4)."""
-    if mode is PermissionMode.AUTONOMOUS:
-        return asked or HumanInput.FAIL
-    if asked is HumanInput.FAIL:
-        raise ModelValidationError(f"The mode {mode} asks people; human_in_the_loop cannot be false with it.")
-    return HumanInput.MANAGED
-
-
-def _checked_tools(tools: Sequence[str] | None) -> list[str] | None:
-    if tools is None:
-        return None
-    if len(set(tools)) != len(tools):
-        raise ModelValidationError("The tool selection names a tool twice. Name each once.")
-    return list(tools)
+    return mode_of(submission.mode or task_default or agent.default_mode)

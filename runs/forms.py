@@ -11,11 +11,12 @@ from django.utils.html import format_html
 from runs import binding
 from runs.access import Actor, visible
 from runs.agents import AgentValues
-from runs.control import MAX_MESSAGE, Submission
+from runs.control import Submission
 from runs.models import Agent, Server, Transport
 from runs.risk import Risk
 from runs.run_states import HumanInput, PermissionMode
 from runs.servers import ServerValues
+from runs.submission_checks import MAX_MESSAGE
 from runs.tool_standing import Words
 
 MODES = [

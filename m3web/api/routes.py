@@ -12,8 +12,8 @@ from django.urls import Resolver404, path, re_path, resolve
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from approvals.api import rounds
-from runs.api import runs
+from approvals.api import end_users, rounds
+from runs.api import agents, runs, settings, stream, tasks, users
 from runs.errors import NotFound
 
 
@@ -40,18 +40,30 @@ def _hint(address: str) -> str:
 
 
 urlpatterns = [
+    path("agents/", agents.AgentList.as_view(), name="api-agents"),
+    path("agents/<int:agent_id>", agents.AgentDetail.as_view(), name="api-agent"),
     path("rounds/", rounds.RoundList.as_view(), name="api-rounds"),
     path("rounds/<str:round_id>", rounds.RoundDetail.as_view(), name="api-round"),
     path("rounds/<str:round_id>/respond", rounds.RoundRespond.as_view(), name="api-round-respond"),
     path("runs/", runs.RunList.as_view(), name="api-runs"),
     path("runs/<int:run_id>", runs.RunDetail.as_view(), name="api-run"),
+    path("runs/with-files", runs.WithFiles.as_view(), name="api-runs-with-files"),
     path("runs/<int:run_id>/cancel", runs.RunCancel.as_view(), name="api-run-cancel"),
     path("runs/<int:run_id>/events", runs.RunEvents.as_view(), name="api-run-events"),
+    path("runs/<int:run_id>/files", runs.RunFiles.as_view(), name="api-run-files"),
     path(
         "runs/<int:run_id>/permission-mode",
         rounds.RunPermissionMode.as_view(),
         name="api-run-permission-mode",
     ),
     path("runs/<int:run_id>/reply", runs.RunReply.as_view(), name="api-run-reply"),
+    path("runs/<int:run_id>/reply/with-files", runs.WithFiles.as_view(), name="api-run-reply-with-files"),
+    path("runs/<int:run_id>/stream", stream.RunStream.as_view(), name="api-run-stream"),
+    path("settings/", settings.Settings.as_view(), name="api-settings"),
+    path("tasks/", tasks.TaskList.as_view(), name="api-tasks"),
+    path("tasks/<int:task_id>", tasks.TaskDetail.as_view(), name="api-task"),
+    path("tasks/<int:task_id>/runs", tasks.TaskRuns.as_view(), name="api-task-runs"),
+    path("users/", users.UserList.as_view(), name="api-users"),
+    path("users/<str:user_id>", end_users.UserDetail.as_view(), name="api-user"),
     re_path("", NothingHere.as_view()),
 ]

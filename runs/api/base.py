@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from django.db.models import Model, QuerySet
+from django.http import HttpRequest
 from rest_framework import serializers
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
@@ -14,7 +15,9 @@ from rest_framework.views import APIView
 
 from runs import keys
 from runs.access import Actor, actor_for
-from runs.models import ApiKey, Role
+from runs.api.fields import Text
+from runs.errors import NotFound
+from runs.models import ApiKey, EndUser, Role
 
 M = TypeVar("M", bound=Model)
 
@@ -26,6 +29,8 @@ class ActorView(APIView):
     """A view for a signed-in member of an account; whoever only looks on may read and nothing else."""
 
     actor: Actor
+    changing: ClassVar[Role] = Role.OPERATOR
+    """The least role that may do anything but read."""
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Raises NotAuthenticated (401) for nobody, NotAllowed (403) for a role that may not."""
@@ -34,7 +39,11 @@ class ActorView(APIView):
             keys.actor_of(request.auth) if isinstance(request.auth, ApiKey) else actor_for(request.user)
         )
         if request.method not in SAFE_METHODS:
-            self.actor.require(Role.OPERATOR)
+            self.actor.require(self.changing)
+
+    def options(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Response:
+        """Which methods there are stands in the header Allow; the framework would tell of its own inside."""
+        return Response(status=204)
 
 
 class Limited(serializers.Serializer[Any]):
@@ -47,6 +56,16 @@ class Paging(Limited):
     """The query of a list whose rows have numbers: after which one."""
 
     starting_after = serializers.IntegerField(min_value=0, max_value=MAX_ID, required=False)
+
+
+class Scope(serializers.Serializer[Any]):
+    """The query of what may belong to an end user: whose."""
+
+    user_id = Text(required=False, allow_blank=False)
+
+
+class ListQuery(Paging, Scope):
+    """The query of a list of what may belong to end users."""
 
 
 def checked(shape: type[serializers.Serializer[Any]], data: Any) -> dict[str, Any]:
@@ -76,3 +95,17 @@ def list_response(
             "next_starting_after": cursor(shown[-1]) if more else None,
         }
     )
+
+
+def of_scope(rows: QuerySet[M], query: dict[str, Any]) -> QuerySet[M]:
+    """Those of one end user; without a `user_id` those of nobody, never everybody's (m8tes-http 3)."""
+    if "user_id" in query:
+        return rows.filter(end_user__user_id=query["user_id"])
+    return rows.filter(end_user=None)
+
+
+def check_scope(request: Request, owner: EndUser | None) -> None:
+    """Raise NotFound if the address says for whom the thing has to be, and it is not (m8tes-http 3)."""
+    wanted = checked(Scope, request.query_params.dict()).get("user_id")
+    if wanted is not None and (owner is None or owner.user_id != wanted):
+        raise NotFound(f"There is no such thing for {wanted}.")

@@ -13,13 +13,14 @@ from django.db import IntegrityError, models, transaction
 from django.utils import timezone
 
 from approvals.models import Policy
-from runs import control, keys
+from runs import end_users, keys
 from runs.models import (
     Account,
     Agent,
     ApiKey,
     EndUser,
     Event,
+    IdempotencyKey,
     Membership,
     Role,
     Round,
@@ -61,6 +62,7 @@ class World:
     event: Event
     policy: Policy
     api_key: ApiKey
+    idempotency_key: IdempotencyKey
     spare: User
     """Somebody whom no key acts as."""
 
@@ -157,6 +159,7 @@ ATTEMPTS = [
     Attempt("policy_has_target", "policy", {"target_server": ""}),
     Attempt("api_key_role_known", "api_key", {"role": "owner"}),
     Attempt("api_key_name_once_while_valid", "api_key", {"public_id": "other", "user": "spare"}, copy=True),
+    Attempt("idempotency_key_once", "idempotency_key", copy=True),
 ]
 
 
@@ -169,7 +172,7 @@ def world(make_round: Callable[..., Round], alice: User) -> World:
     event = Event.objects.filter(run=run).first()
     assert tool is not None
     assert event is not None
-    end_user = control.end_user(account, "cust_1")
+    end_user = end_users.end_user(account, "cust_1")
     assert end_user is not None
     return World(
         account=account,
@@ -193,6 +196,9 @@ def world(make_round: Callable[..., Round], alice: User) -> World:
             created_at=timezone.now(),
         ),
         api_key=keys.issue(account, "nightly", role=Role.OPERATOR).key,
+        idempotency_key=IdempotencyKey.objects.create(
+            account=account, key="k", request_digest="sha256:d", turn=round_.turn
+        ),
         spare=alice,
     )  # fmt: skip
 

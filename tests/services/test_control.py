@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from runs import control, lease, turns
-from runs.control import MAX_MESSAGE, Submission
+from runs import control, end_users, lease, turns
+from runs.control import Submission
 from runs.errors import LeaseLost, ModelValidationError, NotFound, StateConflict
 from runs.models import Account, Agent, EndUser, Event, Round, Run, Server, Step, Task, User
 from runs.round_rows import Decider
 from runs.run_states import HumanInput, Outcome, TurnStatus
+from runs.submission_checks import MAX_MESSAGE
 
 MakeRun = Callable[..., Run]
 MakeRound = Callable[..., Round]
@@ -149,7 +150,7 @@ def test_an_end_user_is_made_by_first_use_and_found_by_the_second(agent: Agent) 
 def test_the_same_user_id_is_somebody_else_in_another_account(
     account: Account, other_account: Account
 ) -> None:
-    ours, theirs = (control.end_user(each, "cust_1") for each in (account, other_account))
+    ours, theirs = (end_users.end_user(each, "cust_1") for each in (account, other_account))
 
     assert ours != theirs
     assert EndUser.objects.count() == 2
@@ -158,7 +159,7 @@ def test_the_same_user_id_is_somebody_else_in_another_account(
 @pytest.mark.parametrize("user_id", ["", "  ", "x" * 201])
 def test_a_user_id_that_names_nobody_is_a_mistake(account: Account, user_id: str) -> None:
     with pytest.raises(ModelValidationError, match="between 1 and 200 characters"):
-        control.end_user(account, user_id)
+        end_users.end_user(account, user_id)
 
 
 # --- what a turn freezes --------------------------------------------------------------------------------------
