@@ -55,14 +55,14 @@ class Rule:
 
     @property
     def digest(self) -> str:
-        """Stands for everything that the rule says."""
+        """Stands for everything that the rule says; the same before and after its end user is first stored."""
         return digest(
             {
                 "account": self.account.pk,
                 "effect": self.effect.value,
                 "scope": self.scope.value,
                 "target": self.target,
-                "user": self.end_user.pk if self.end_user else None,
+                "user": self.end_user.user_id if self.end_user else None,
                 "run": self.run.pk if self.run else None,
                 "condition": stored_condition(self.condition),
                 "expires_at": utc_text(self.expires_at) if self.expires_at else None,
@@ -88,7 +88,7 @@ def remembering(run: Run, target: str, scope: Scope, days: int | None, condition
         end_user=run.end_user if scope is Scope.USER else None,
         run=run if scope is Scope.RUN else None,
         condition=normal(condition),
-        expires_at=_end_of(days),
+        expires_at=end_of(days),
     )
 
 
@@ -170,7 +170,7 @@ def _bad_target() -> ModelValidationError:
     )
 
 
-def _end_of(days: Any) -> dt.datetime | None:
+def end_of(days: Any) -> dt.datetime | None:
     """The midnight (UTC) after that many days: a date that is the same when shown and when saved."""
     if days is None:
         return None

@@ -184,17 +184,17 @@ def test_a_refusal_on_the_way_takes_back_what_came_before_it(
     one, two = make_round(), make_round()
     really = decisions.rounds.try_answer
 
-    def late_for_two(round_id: str, *args: Any, **kwargs: Any) -> Round | StateConflict:
-        if round_id == two.pk:
-            assert Round.objects.get(pk=one.pk).status == RoundStatus.RESPONSE_VALIDATED
-            return StateConflict("The deadline has passed.", details={"round_id": two.pk})
+    def late_for_one(round_id: str, *args: Any, **kwargs: Any) -> Round | StateConflict:
+        if round_id == one.pk:  # the younger run is locked, and so decided, first
+            assert Round.objects.get(pk=two.pk).status == RoundStatus.RESPONSE_VALIDATED
+            return StateConflict("The deadline has passed.", details={"round_id": one.pk})
         return really(round_id, *args, **kwargs)
 
-    monkeypatch.setattr(decisions.rounds, "try_answer", late_for_two)
+    monkeypatch.setattr(decisions.rounds, "try_answer", late_for_one)
     with pytest.raises(StateConflict) as refused:
         decide_several(acting(alice), chosen(one, two), idempotency_key="k")
 
-    assert refused_by(refused.value) == {two.pk: "The deadline has passed."}
+    assert refused_by(refused.value) == {one.pk: "The deadline has passed."}
     assert statuses(one, two) == ["pending", "pending"]
     assert decided_events() == 0
 
