@@ -9,15 +9,27 @@ from typing import Any, Final
 
 from rest_framework import serializers
 
+from approvals.approving import Verdict
 from approvals.changes import drifted_of, show
+from approvals.models import Policy
+from approvals.permission_requests import PermissionRequest
+from approvals.rules import rule_sentence
 from runs.api.base import MAX_ID, Limited
-from runs.api.fields import Text, Word
+from runs.api.fields import Flag, Text, Word
+from runs.end_users import MAX_USER_ID
 from runs.models import Round
+from runs.requests import MAX_WORDS
 from runs.round_states import RoundKind, RoundStatus
 from runs.run_states import PermissionMode
 
 MAX_KEY = 200
 """Characters of an idempotency key."""
+
+MAX_REQUEST_ID = 3_000
+"""Characters of a request's id; the key of a server's request may be part of it."""
+
+MAX_TARGET = 300
+"""Characters of `server:tool`."""
 
 _REQUEST: Final = ("request_key", "mode", "message", "requested_schema", "url", "elicitation_id")
 _CALL: Final = ("tool", "server_address", "mode")
@@ -127,6 +139,83 @@ class NewMode(serializers.Serializer[Any]):
     """The body that switches a run's permission mode."""
 
     permission_mode = Word(PermissionMode)
+
+
+class PermissionRequestShape(serializers.Serializer[PermissionRequest]):
+    """A pause, or one part of it, as m8tes clients know it (m8tes-http 2)."""
+
+    request_id = serializers.CharField()
+    tool_name = serializers.CharField()
+    tool_input = serializers.JSONField(allow_null=True)
+    status = serializers.CharField()
+    created_at = serializers.DateTimeField()
+    resolved_at = serializers.DateTimeField(allow_null=True)
+    tool_use_id = serializers.CharField(allow_null=True)
+    auto_resolved = serializers.BooleanField()
+    resumed = serializers.SerializerMethodField()
+    remembered = serializers.BooleanField(allow_null=True)
+    agent_type = serializers.CharField(allow_null=True)
+    display_name = serializers.CharField()
+    mate_name = serializers.CharField(allow_null=True)
+    task_name = serializers.CharField(allow_null=True)
+    consequence = serializers.CharField()
+    ask_reason = serializers.CharField()
+    surface = serializers.CharField()
+    surface_label = serializers.CharField(allow_null=True)
+    # A field of this name, not the base's attribute; its getter cannot have the usual name either.
+    fields = serializers.SerializerMethodField("get_labelled")  # type: ignore[assignment]
+    prose = serializers.CharField(allow_null=True)
+    can_remember = serializers.BooleanField()
+    remember_default = serializers.BooleanField()
+    timeout_seconds = serializers.IntegerField(allow_null=True)
+    script = serializers.JSONField(allow_null=True)
+
+    def get_resumed(self, _request: PermissionRequest) -> bool | None:
+        """Only a decision says it; a list resumes nothing."""
+        return self.context.get("resumed")
+
+    def get_labelled(self, request: PermissionRequest) -> list[list[str]]:
+        return [list(pair) for pair in request.fields]
+
+
+class Decision(serializers.Serializer[Any]):
+    """The body that allows or denies a request."""
+
+    request_id = Text(allow_blank=False, max_length=MAX_REQUEST_ID)
+    decision = Word(Verdict)
+    remember = Flag(required=False, allow_null=True, default=False)
+    reason = Text(required=False, allow_null=True, default="", max_length=MAX_WORDS)
+
+
+class QuestionAnswers(serializers.Serializer[Any]):
+    """The body that answers: by the text of each question a label or text, in forms also a JSON value."""
+
+    answers = serializers.DictField(allow_empty=False)
+    request_id = Text(
+        required=False, allow_null=True, default=None, allow_blank=False, max_length=MAX_REQUEST_ID
+    )
+
+
+class PolicyShape(serializers.Serializer[Policy]):
+    """A standing allow rule; `rule` is the sentence that says all of it, also what a condition limits it to."""
+
+    id = serializers.IntegerField(source="pk")
+    user_id = serializers.CharField(source="end_user.user_id", allow_null=True)
+    tool_name = serializers.CharField(source="target")
+    created_at = serializers.DateTimeField()
+    source = serializers.CharField()  # type: ignore[assignment]  # a field, not the base's attribute
+    rule = serializers.SerializerMethodField()
+    expires_at = serializers.DateTimeField(allow_null=True)
+
+    def get_rule(self, policy: Policy) -> str:
+        return rule_sentence(policy)
+
+
+class NewPolicy(serializers.Serializer[Any]):
+    """The body that allows a tool beforehand, for one end user's runs or for those that carry none."""
+
+    tool = Text(allow_blank=False, max_length=MAX_TARGET)
+    user_id = Text(required=False, allow_null=True, default=None, allow_blank=False, max_length=MAX_USER_ID)
 
 
 def _only(names: tuple[str, ...], facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from django.urls import Resolver404, path, re_path, resolve
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from approvals.api import end_users, rounds
-from runs.api import agents, runs, settings, stream, tasks, users
+from approvals.api import end_users, policies, requests, rounds
+from runs.api import agents, runs, servers, settings, stream, tasks, users
 from runs.errors import NotFound
 
 
@@ -42,12 +42,16 @@ def _hint(address: str) -> str:
 urlpatterns = [
     path("agents/", agents.AgentList.as_view(), name="api-agents"),
     path("agents/<int:agent_id>", agents.AgentDetail.as_view(), name="api-agent"),
+    path("permissions/", policies.PolicyList.as_view(), name="api-permissions"),
+    path("permissions/<int:policy_id>", policies.PolicyDetail.as_view(), name="api-permission"),
     path("rounds/", rounds.RoundList.as_view(), name="api-rounds"),
     path("rounds/<str:round_id>", rounds.RoundDetail.as_view(), name="api-round"),
     path("rounds/<str:round_id>/respond", rounds.RoundRespond.as_view(), name="api-round-respond"),
     path("runs/", runs.RunList.as_view(), name="api-runs"),
     path("runs/<int:run_id>", runs.RunDetail.as_view(), name="api-run"),
     path("runs/with-files", runs.WithFiles.as_view(), name="api-runs-with-files"),
+    path("runs/<int:run_id>/answer", requests.RunAnswer.as_view(), name="api-run-answer"),
+    path("runs/<int:run_id>/approve", requests.RunApprove.as_view(), name="api-run-approve"),
     path("runs/<int:run_id>/cancel", runs.RunCancel.as_view(), name="api-run-cancel"),
     path("runs/<int:run_id>/events", runs.RunEvents.as_view(), name="api-run-events"),
     path("runs/<int:run_id>/files", runs.RunFiles.as_view(), name="api-run-files"),
@@ -56,9 +60,20 @@ urlpatterns = [
         rounds.RunPermissionMode.as_view(),
         name="api-run-permission-mode",
     ),
+    path("runs/<int:run_id>/permissions", requests.RunPermissions.as_view(), name="api-run-permissions"),
     path("runs/<int:run_id>/reply", runs.RunReply.as_view(), name="api-run-reply"),
     path("runs/<int:run_id>/reply/with-files", runs.WithFiles.as_view(), name="api-run-reply-with-files"),
     path("runs/<int:run_id>/stream", stream.RunStream.as_view(), name="api-run-stream"),
+    path("servers/", servers.ServerList.as_view(), name="api-servers"),
+    path("servers/entries", servers.EntryList.as_view(), name="api-server-entries"),
+    path("servers/<int:server_id>", servers.ServerDetail.as_view(), name="api-server"),
+    path("servers/<int:server_id>/test", servers.ServerTest.as_view(), name="api-server-test"),
+    path("servers/<int:server_id>/tools", servers.ToolList.as_view(), name="api-server-tools"),
+    path(
+        "servers/<int:server_id>/tools/<int:tool_id>",
+        servers.ToolDetail.as_view(),
+        name="api-server-tool",
+    ),
     path("settings/", settings.Settings.as_view(), name="api-settings"),
     path("tasks/", tasks.TaskList.as_view(), name="api-tasks"),
     path("tasks/<int:task_id>", tasks.TaskDetail.as_view(), name="api-task"),
