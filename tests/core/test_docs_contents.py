@@ -141,12 +141,17 @@ BODIES: dict[str, type[serializers.Serializer[Any]]] = {
     "NewMessage": of_runs.NewMessage,
     "NewMode": of_rounds.NewMode,
     "Answer": of_rounds.Answer,
+    "Decision": of_rounds.Decision,
+    "QuestionAnswers": of_rounds.QuestionAnswers,
+    "NewPolicy": of_rounds.NewPolicy,
 }
 SHAPES: dict[str, type[serializers.Serializer[Any]]] = {
     "RunShape": of_runs.RunShape,
     "EventShape": of_runs.EventShape,
     "RoundLine": of_rounds.RoundLine,
     "RoundShape": of_rounds.RoundShape,
+    "PermissionRequestShape": of_rounds.PermissionRequestShape,
+    "PolicyShape": of_rounds.PolicyShape,
 }
 
 
