@@ -68,7 +68,7 @@ def register(actor: Actor, values: ServerValues) -> Server:
 
 
 @transaction.atomic
-def update(actor: Actor, server_id: int, values: ServerValues) -> Server:
+def update(actor: Actor, server_id: int, values: ServerValues, *, via: str = "page") -> Server:
     """Change a server. Another address forgets the saved handshake; its tools stay until the next look.
 
     Raises what `register` raises, NotFound, and StateConflict for a rename while a live run uses it.
@@ -78,7 +78,7 @@ def update(actor: Actor, server_id: int, values: ServerValues) -> Server:
     if values.name != server.name:
         _refuse_while_used(server, "renamed")
     _change(server, values)
-    tool_words.ask_anew(actor, server)  # the form says too whether its annotations count
+    tool_words.ask_anew(actor, server, via=via)  # the form says too whether its annotations count
     return server
 
 
@@ -109,13 +109,13 @@ def remove(actor: Actor, server_id: int) -> str:
 
 
 @transaction.atomic
-def set_trusted(actor: Actor, server_id: int, trusted: bool) -> Server:
+def set_trusted(actor: Actor, server_id: int, trusted: bool, *, via: str = "page") -> Server:
     """Say whether the server's own annotations count (design section 7), and decide anew what waits because of it."""
     actor.require(Role.ADMIN)
     server = _locked(actor, server_id)
     server.trusted = trusted
     server.save(update_fields=["trusted"])
-    tool_words.ask_anew(actor, server)
+    tool_words.ask_anew(actor, server, via=via)
     return server
 
 

@@ -6,7 +6,9 @@ would make them allow something twice. So a change of the risk takes such cards 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
 
 from django.db import transaction
 from django.db.models import Max
@@ -46,6 +48,14 @@ def say(actor: Actor, server_id: int, tool_id: int, words: Words, *, via: str = 
     )
     ask_anew(actor, tool.server, tools=[tool], via=via)
     return tool
+
+
+@transaction.atomic
+def change(actor: Actor, server_id: int, tool_id: int, words: Mapping[str, Any], *, via: str) -> Tool:
+    """Say some of it, named as in Words, and leave the rest as it was said. Raises what `say` raises."""
+    tools = Tool.objects.select_for_update(of=("self",))
+    tool = get(actor, tools, pk=tool_id, server=server_id)
+    return say(actor, server_id, tool_id, replace(words_on(tool), **words), via=via)
 
 
 def words_on(tool: Tool) -> Words:

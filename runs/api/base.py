@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, TypeVar
 
 from django.db.models import Model, QuerySet
@@ -79,7 +79,7 @@ def checked(shape: type[serializers.Serializer[Any]], data: Any) -> dict[str, An
 
 
 def list_response(
-    rows: QuerySet[M],
+    rows: QuerySet[M] | Sequence[M],
     limit: int,
     shape: type[serializers.Serializer[M]],
     cursor: Callable[[M], int | str],

@@ -2,6 +2,18 @@
 
 from runs.serializers.agents import AgentChange, AgentLine, AgentQuery, AgentShape, NewAgent
 from runs.serializers.runs import EventShape, NewMessage, NewRun, RunLine, RunQuery, RunShape
+from runs.serializers.servers import (
+    EntryShape,
+    LookShape,
+    NewServer,
+    ServerChange,
+    ServerQuery,
+    ServerShape,
+    ToolLine,
+    ToolQuery,
+    ToolShape,
+    WordChange,
+)
 from runs.serializers.settings import SettingsChange, SettingsShape
 from runs.serializers.tasks import NewTask, NewTaskRun, TaskChange, TaskQuery, TaskShape
 from runs.serializers.users import NewUser, UserChange, UserShape
@@ -11,21 +23,31 @@ __all__ = [
     "AgentLine",
     "AgentQuery",
     "AgentShape",
+    "EntryShape",
     "EventShape",
+    "LookShape",
     "NewAgent",
     "NewMessage",
     "NewRun",
+    "NewServer",
     "NewTask",
     "NewTaskRun",
     "NewUser",
     "RunLine",
     "RunQuery",
     "RunShape",
+    "ServerChange",
+    "ServerQuery",
+    "ServerShape",
     "SettingsChange",
     "SettingsShape",
     "TaskChange",
     "TaskQuery",
     "TaskShape",
+    "ToolLine",
+    "ToolQuery",
+    "ToolShape",
     "UserChange",
     "UserShape",
+    "WordChange",
 ]
