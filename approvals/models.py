@@ -15,7 +15,7 @@ from approvals.condition_shape import match_keys
 from approvals.facts import Effect, Scope
 from runs.models import Account, EndUser, Run, Server
 from runs.models.base import one_of, word_field
-from runs.models.exact import ExactJSON, ExactText
+from runs.models.exact import ExactJSON
 
 
 class Source(StrEnum):
@@ -164,35 +164,3 @@ class Policy(models.Model):
     @property
     def target(self) -> str:
         return f"{self.target_server}:{self.target_tool}" if self.target_tool else self.target_server
-
-
-class PolicyChange(models.Model):
-    """Who did what to a rule, and when; it stays when the rule is gone. Written by `approvals.policies` alone."""
-
-    account = models.ForeignKey(Account, on_delete=models.CASCADE, related_name="policy_changes")
-    rule_id = models.BigIntegerField()
-    """Of the Policy, which may be deleted by now."""
-    change = word_field(Change)
-    sentence = ExactText()
-    """What the rule says after the change, or said when it was revoked."""
-    details = ExactJSON(default=dict, blank=True)
-    """What else there is to know: the reason of a suspension, an end or note before and after."""
-    actor = models.ForeignKey(
-        settings.AUTH_USER_MODEL,
-        null=True,
-        blank=True,
-        on_delete=models.SET_NULL,
-        related_name="policy_changes",
-    )
-    actor_name = models.CharField(max_length=150)
-    """Who, kept as words; "installation" where no person is signed in."""
-    at = models.DateTimeField(auto_now_add=True)
-
-    class Meta:
-        constraints: ClassVar[list[models.BaseConstraint]] = [one_of("policy_change", "change", Change)]
-        indexes: ClassVar[list[models.Index]] = [
-            models.Index(fields=["account", "-id"], name="policy_change_newest"),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.change} rule {self.rule_id}"

@@ -2,7 +2,7 @@
 
 Who may: a standing rule that is written down on its own needs an admin; an operator may make one only as the
 "remember" of a decision (`approvals.decisions`). Admins change and revoke any rule, operators revoke those that they
-made. Every change leaves a row that says who made it, in the same transaction.
+made. Every change is an entry of the account's ledger that says who made it, in the same transaction (`runs.audit`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from approvals.condition_shape import (
     stored_condition,
 )
 from approvals.facts import Effect
-from approvals.models import Change, Policy, PolicyChange, Source
+from approvals.models import Change, Policy, Source
 from approvals.rules import (
     MAX_DAYS,
     Rule,
@@ -34,7 +34,7 @@ from approvals.rules import (
     rule_sentence,
     rule_text,
 )
-from runs import access
+from runs import access, audit
 from runs.access import Actor
 from runs.durations import utc_text
 from runs.errors import ModelValidationError, NotAllowed, NotFound, StateConflict
@@ -60,8 +60,6 @@ MAX_NOTE: Final = 500
 MAX_REASON: Final = 300
 MAX_TESTED: Final = 40
 """Rules of one owner and target whose conditions have to be tried on every call; it bounds what a decision reads."""
-
-INSTALLATION: Final = "installation"
 
 
 @transaction.atomic
@@ -290,14 +288,12 @@ def _record(
     actor: Actor | None, change: Change, policy: Policy, details: Mapping[str, Any] | None = None
 ) -> None:
     """Leave word of who changed the rule, in the transaction of the change."""
-    PolicyChange.objects.create(
-        account_id=policy.account_id,
-        rule_id=policy.pk,
-        change=change.value,
-        sentence=rule_sentence(policy),
-        details=dict(details or {}),
-        actor=actor.user if actor else None,
-        actor_name=actor.user.get_username() if actor else INSTALLATION,
+    audit.note(
+        policy.account_id,
+        actor.user if actor else None,
+        f"policy.{change}",
+        f"policy {policy.pk}",
+        {"sentence": rule_sentence(policy), **(details or {})},
     )
 
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from django.db import transaction
 
+from runs import audit
 from runs.access import Actor
 from runs.models import Account, Role
 
@@ -22,4 +23,5 @@ def change(actor: Actor, values: Mapping[str, bool]) -> Account:
     for name, value in chosen.items():
         setattr(account, name, value)
     account.save(update_fields=list(chosen))
+    audit.note(account, actor.user, "account.changed", f"account {account.pk}", chosen)
     return account

@@ -10,8 +10,9 @@ from typing import Any, NoReturn
 from django.db import transaction
 from django.db.models import ProtectedError
 
-from runs import strict_json
+from runs import audit, strict_json
 from runs.access import Actor, get, visible
+from runs.canonical import digest
 from runs.durations import parse_timeout
 from runs.end_users import end_user
 from runs.errors import ModelValidationError, StateConflict
@@ -72,7 +73,22 @@ def save(actor: Actor, agent: Agent | None, values: AgentValues) -> Agent:
         setattr(row, field, value)
     row.save()
     row.servers.set(servers)
+    audit.note(actor.account, actor.user, "agent.saved", f"agent {row.pk}", _described(row, servers))
     return row
+
+
+def _described(agent: Agent, servers: Sequence[Server]) -> dict[str, Any]:
+    """An agent for the ledger; long texts by their digests."""
+    return {
+        "name": agent.name,
+        "harness": agent.harness,
+        "definition_digest": digest(agent.definition),
+        "instructions_digest": digest(agent.instructions),
+        "servers": sorted(server.name for server in servers),
+        "default_mode": agent.default_mode,
+        "elicitation_timeout": agent.elicitation_timeout,
+        "enabled": agent.enabled,
+    }
 
 
 @transaction.atomic
@@ -105,6 +121,7 @@ def remove(actor: Actor, agent_id: int) -> None:
             f"{agent.name} has run, and its history stays. Disable it instead; then nothing new can start.",
             details={"runs": agent.runs.count()},
         ) from error
+    audit.note(actor.account, actor.user, "agent.removed", f"agent {agent_id}", {"name": agent.name})
 
 
 def server_ids(actor: Actor, names: Sequence[str]) -> list[int]:

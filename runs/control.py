@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db import transaction
 
-from runs import events, lease, turns
+from runs import audit, events, lease, turns
 from runs.end_users import end_user
 from runs.errors import ModelValidationError, NotFound, StateConflict
 from runs.models import Agent, Run, Server, Step, Task, Turn, User
@@ -129,13 +129,14 @@ def cancel(run_id: int, *, decider: Decider) -> Run:
 
 
 @transaction.atomic
-def delete(run_id: int) -> None:
+def delete(run_id: int, *, decider: Decider | None = None) -> None:
     """Remove an ended run with its history, its pauses and the runs under it (C38).
 
+    The account's ledger keeps how far each history had come, and who removed it (None: the installation).
     Raises StateConflict while it or one under it is unfinished, NotFound.
     """
     run = _locked(run_id)
-    level = [run]
+    level, gone = [run], [run]
     while level:
         for each in level:
             if each.status != TurnStatus.FINISHED:
@@ -144,7 +145,12 @@ def delete(run_id: int) -> None:
                     details={"status": each.status},
                 )
         level = list(Run.objects.filter(parent__in=level))
+        gone += level
+    ids = [(each.pk, audit.head_facts(each)) for each in gone]
     run.delete()
+    by = decider or Decider(user=None, via=audit.INSTALLATION)
+    for pk, head in ids:
+        audit.note(run.account_id, by.user, audit.DELETED, audit.run_subject(pk), head, actor_name=by.via)
 
 
 @transaction.atomic

@@ -8,9 +8,8 @@ from typing import Any
 from django.db.models import F
 from django.utils import timezone
 
-from runs import push
+from runs import chains, push
 from runs.canonical import digest
-from runs.durations import utc_text
 from runs.models import Event, Round, Run, Turn, User
 
 WORKER = "worker"
@@ -59,17 +58,20 @@ def record(
 
 def chain_hash(event: Event) -> str:
     """Digest over an event's content and the hash before it."""
-    return digest(
-        {
-            "run": event.run_id,
-            "turn": str(event.turn_id) if event.turn_id else None,
-            "seq": event.seq,
-            "type": event.type,
-            "payload": event.payload,
-            "actor": event.actor_name,
-            "at": utc_text(event.at),
-            "previous": event.previous,
-        }
+    return digest(content(event))
+
+
+def content(event: Event) -> dict[str, Any]:
+    """What the hash of an event covers."""
+    return chains.event_content(
+        run=event.run_id,
+        turn=event.turn_id,
+        seq=event.seq,
+        type_=event.type,
+        payload=event.payload,
+        actor=event.actor_name,
+        at=event.at,
+        previous=event.previous,
     )
 
 

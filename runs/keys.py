@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from runs import access
+from runs import access, audit
 from runs.access import Actor
+from runs.durations import utc_text
 from runs.errors import ModelValidationError, StateConflict
 from runs.models import Account, ApiKey, Role, User
 
@@ -78,6 +79,9 @@ def issue(
         raise StateConflict(
             f"There is a key named {name} already. Revoke it first, or take another name."
         ) from error
+    expires = utc_text(key.expires_at) if key.expires_at else None
+    facts = {"name": name, "role": key.role, "public_id": public_id, "expires_at": expires}
+    audit.note(account, created_by, "key.made", f"key {key.pk}", facts)
     return NewKey(key=key, secret=f"{PREFIX}{public_id}_{hidden}")
 
 
@@ -105,16 +109,21 @@ def revoke(actor: Actor, key_id: int) -> ApiKey:
     """Take a key back; the next call with it is refused. Its name stays in what it did. Raises NotAllowed, NotFound."""
     actor.require(Role.ADMIN)
     key = access.get(actor, ApiKey.objects.select_for_update(), pk=key_id)
-    invalidate(key)
+    invalidate(key, by=actor.user)
     return key
 
 
-def invalidate(key: ApiKey) -> None:
-    """`revoke` for the installation itself."""
-    if key.revoked_at is None:
-        key.revoked_at = timezone.now()
-        key.save(update_fields=["revoked_at"])
-        User.objects.filter(pk=key.user_id).update(is_active=False)
+@transaction.atomic
+def invalidate(key: ApiKey, *, by: User | None = None) -> None:
+    """`revoke` for the installation itself; a key that is invalid already stays as it is."""
+    if key.revoked_at is not None:
+        return
+    key.revoked_at = timezone.now()
+    key.save(update_fields=["revoked_at"])
+    User.objects.filter(pk=key.user_id).update(is_active=False)
+    audit.note(
+        key.account_id, by, "key.revoked", f"key {key.pk}", {"name": key.name, "public_id": key.public_id}
+    )
 
 
 def _digest(secret: str) -> str:

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from runs import db, definitions, tool_words
+from runs import db, definitions, server_notes, tool_words
 from runs.access import Actor, get
 from runs.binding import binding_of, entries, identity_of, may_hold_command
 from runs.egress import check_url
@@ -64,6 +64,7 @@ def register(actor: Actor, values: ServerValues) -> Server:
     server = Server(account=actor.account)
     _fill(server, values)
     server.save(force_insert=True)
+    server_notes.note_change(server, actor.user, None)
     return server
 
 
@@ -77,8 +78,10 @@ def update(actor: Actor, server_id: int, values: ServerValues, *, via: str = "pa
     server = _locked(actor, server_id)
     if values.name != server.name:
         _refuse_while_used(server, "renamed")
+    before = server_notes.described(server)
     _change(server, values)
     tool_words.ask_anew(actor, server, via=via)  # the form says too whether its annotations count
+    server_notes.note_change(server, actor.user, before)
     return server
 
 
@@ -91,7 +94,9 @@ def put(account: Account, values: ServerValues) -> Server:
     server = Server.objects.select_for_update().filter(account=account, name=values.name).first()
     server = server or Server(account=account, name=values.name)
     if not _is(server, values):
+        before = server_notes.described(server) if server.pk else None
         _change(server, replace(values, trusted=values.trusted or server.trusted))
+        server_notes.note_change(server, None, before)
     return server
 
 
@@ -105,6 +110,7 @@ def remove(actor: Actor, server_id: int) -> str:
     server = _locked(actor, server_id)
     _refuse_while_used(server, "removed")
     server.delete()
+    server_notes.note_removal(server_id, server, actor.user)
     return server.name
 
 
@@ -113,9 +119,10 @@ def set_trusted(actor: Actor, server_id: int, trusted: bool, *, via: str = "page
     """Say whether the server's own annotations count (design section 7), and decide anew what waits because of it."""
     actor.require(Role.ADMIN)
     server = _locked(actor, server_id)
-    server.trusted = trusted
+    before, server.trusted = server_notes.described(server), trusted
     server.save(update_fields=["trusted"])
     tool_words.ask_anew(actor, server, via=via)
+    server_notes.note_change(server, actor.user, before)
     return server
 
 

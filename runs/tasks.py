@@ -7,8 +7,9 @@ from typing import Any, Final
 
 from django.db import transaction
 
-from runs import access
+from runs import access, audit
 from runs.access import Actor
+from runs.canonical import digest
 from runs.end_users import end_user
 from runs.errors import ModelValidationError
 from runs.models import Agent, Role, Task
@@ -28,7 +29,7 @@ def create(actor: Actor, agent_id: int, values: Mapping[str, Any], *, user_id: s
     actor.require(Role.OPERATOR)
     user_id = access.one_user(agent, user_id)
     task = Task(account=actor.account, agent=agent, end_user=end_user(actor.account, user_id))
-    return _store(task, values)
+    return _store(actor, task, values)
 
 
 @transaction.atomic
@@ -36,7 +37,7 @@ def change(actor: Actor, task_id: int, values: Mapping[str, Any]) -> Task:
     """Change what is given; runs that are under way keep what they started with. Raises NotFound, NotAllowed."""
     task = access.get(actor, Task.objects.select_for_update(of=("self",)), pk=task_id)
     actor.require(Role.OPERATOR)
-    return _store(task, values)
+    return _store(actor, task, values)
 
 
 @transaction.atomic
@@ -45,9 +46,10 @@ def remove(actor: Actor, task_id: int) -> None:
     task = access.get(actor, Task.objects.select_for_update(of=("self",)), pk=task_id)
     actor.require(Role.OPERATOR)
     task.delete()
+    audit.note(actor.account, actor.user, "task.removed", f"task {task_id}", {"name": task.name})
 
 
-def _store(task: Task, values: Mapping[str, Any]) -> Task:
+def _store(actor: Actor, task: Task, values: Mapping[str, Any]) -> Task:
     given = {name: values[name] for name in FIELDS if name in values}
     if "instructions" in given:
         given["instructions"] = checked_message(given["instructions"])
@@ -60,4 +62,12 @@ def _store(task: Task, values: Mapping[str, Any]) -> Task:
     for name, value in given.items():
         setattr(task, name, value)
     task.save()
+    facts = {
+        "name": task.name,
+        "agent": task.agent_id,
+        "instructions_digest": digest(task.instructions),
+        "tools": task.tools,
+        "default_mode": task.default_mode,
+    }
+    audit.note(actor.account, actor.user, "task.saved", f"task {task.pk}", facts)
     return task

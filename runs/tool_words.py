@@ -13,7 +13,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Max
 
-from runs import lease, round_rows, rounds
+from runs import audit, lease, round_rows, rounds
 from runs.access import Actor, get
 from runs.models import Role, Round, Server, Tool, ToolWord
 from runs.risk import Risk
@@ -47,6 +47,14 @@ def say(actor: Actor, server_id: int, tool_id: int, words: Words, *, via: str = 
         said_by_name=actor.user.get_username(),
     )
     ask_anew(actor, tool.server, tools=[tool], via=via)
+    said = {"risk": tool.risk, "idempotent": tool.idempotent, "replay_allowed": tool.replay_allowed}
+    audit.note(
+        actor.account,
+        actor.user,
+        "tool.judged",
+        f"tool {tool.pk}",
+        {"tool": tool.full_name, "definition": tool.digest, **said},
+    )
     return tool
 
 

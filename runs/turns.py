@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.utils import timezone
 
-from runs import events, lease, round_rows
+from runs import audit, events, lease, round_rows
 from runs.models import UNRESOLVED, Round, Run, Step, ToolCall, Turn
 from runs.round_states import RoundOutcome, RoundStatus
 from runs.run_states import CallPhase, Outcome, TurnStatus, check_turn_transition
@@ -52,7 +52,7 @@ def finish(
     error_code: str | None = None,
     decider: round_rows.Decider | None = None,
 ) -> None:
-    """End a turn once and for all: close what is open in it, write the result, tell the waiting parent.
+    """End a turn once and for all: close what is open in it, write the result, tell the waiting parent, note the head.
 
     The caller holds the run (fence) or takes it away (`lease.revoke`) in the same transaction.
     """
@@ -74,6 +74,7 @@ def finish(
         actor_name=decider.name or decider.via,
     )
     _tell_parent(run, turn)
+    audit.note_head(run)
 
 
 def close_rounds(turn: Turn, outcome: Outcome, decider: round_rows.Decider) -> None:

@@ -5,6 +5,7 @@ from runs.models.agent import Agent, Task
 from runs.models.event import Event
 from runs.models.idempotency import IdempotencyKey
 from runs.models.key import ApiKey
+from runs.models.ledger import Ledger, LedgerEntry
 from runs.models.round import UNRESOLVED, Round
 from runs.models.run import LONG_AGO, Run, Step, ToolCall, Turn
 from runs.models.seen import SeenAddress, SeenDefinition, ToolWord
@@ -19,6 +20,8 @@ __all__ = [
     "EndUser",
     "Event",
     "IdempotencyKey",
+    "Ledger",
+    "LedgerEntry",
     "Membership",
     "Role",
     "Round",

@@ -81,7 +81,12 @@ def sent(held: Lease, step_id: int, jsonrpc_id: str) -> None:
     note(
         here,
         "tool_call.sent",
-        {"attempt": call.attempts, "leg": call.leg, "executed_digest": call.executed_digest},
+        {
+            "attempt": call.attempts,
+            "leg": call.leg,
+            "asked_digest": call.asked_digest,
+            "executed_digest": call.executed_digest,
+        },
     )
 
 

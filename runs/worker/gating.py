@@ -3,6 +3,9 @@ those of `call_journal`."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from runs import requests
 from runs.canonical import digest
 from runs.gate import Gate, Verdict
@@ -14,6 +17,9 @@ from runs.worker.call_journal import Place, at, note, supersede_answers
 from runs.worker.journal import close_step
 
 PLAN_FIRST = "plan_first"
+PERSON = "person"
+"""The code of a denial that is the word of a person, where the gate's own denials have the code of their rule."""
+
 DENIED_BY_PERSON = "A person denied this call. Go on without it, or propose something else."
 
 
@@ -25,15 +31,12 @@ def gate(held: Lease, step_id: int, gate_: Gate) -> None:
     here.call.definition_digest = _live_digest(here.call)
     if verdict.effect == "allow":
         here.call.allowed = True
-        note(
-            here,
-            "tool_call.allowed",
-            {"reason": verdict.reason, "code": verdict.code, "rule_id": verdict.rule_id},
-        )
+        note(here, "tool_call.allowed", _told(here, verdict))
     here.call.save(update_fields=["verdict", "allowed", "definition_digest"])
     if verdict.effect == "deny":
         _refuse(here, verdict)
     elif verdict.effect == "ask" and asking.may_ask(here.run, here.turn):
+        note(here, "tool_call.asked", _told(here, verdict))
         asking.approval(here.run, here.turn, here.step, here.call)
 
 
@@ -52,25 +55,38 @@ def confirm(held: Lease, step_id: int, gate_: Gate) -> bool:
         return False
     rule_is_gone = not here.call.leg and before.get("effect") == "allow" and now.effect == "ask"
     if rule_is_gone or now.subject != before.get("subject"):
-        _ask_again(here, now.reason)
+        _ask_again(here, now)
         return False
     return True
 
 
+def _told(here: Place, verdict: Verdict) -> dict[str, Any]:
+    """A decision of the gate for the history: why, by which rule, in which mode, and on exactly what."""
+    return {
+        "reason": verdict.reason,
+        "code": verdict.code,
+        "rule_id": verdict.rule_id,
+        "risk": verdict.risk,
+        "mode": here.run.mode,
+        "decided_digest": digest(here.call.arguments),
+        "definition_digest": _live_digest(here.call),
+    }
+
+
 def _refuse(here: Place, verdict: Verdict) -> None:
-    deny(here, verdict.reason)
+    deny(here, verdict.reason, _told(here, verdict))
     if verdict.code == asking.HUMAN_INPUT_REQUIRED:
         asking.may_ask(here.run, here.turn)  # nobody may be asked: that ends the turn, not only the call
 
 
-def _ask_again(here: Place, reason: str) -> None:
+def _ask_again(here: Place, now: Verdict) -> None:
     """Take the permission back; the gate decides anew, from the first leg on."""
     supersede_answers(here)
     call = here.call
     call.allowed, call.phase, call.leg = False, CallPhase.PREPARED.value, 0
     call.wire = {**call.wire, "request_state": None, "responses": None, "kept": {}}
     call.save(update_fields=["allowed", "phase", "leg", "wire"])
-    note(here, "tool_call.changed", {"reason": reason})
+    note(here, "tool_call.changed", _told(here, now))
 
 
 def apply_approval(held: Lease, step_id: int, round_id: str) -> None:
@@ -81,7 +97,9 @@ def apply_approval(held: Lease, step_id: int, round_id: str) -> None:
     content = response.get("content") or {}
     asking.deliver(round_)
     if content.get("decision") != "allow":
-        deny(here, str(content.get("feedback") or round_.note or DENIED_BY_PERSON))
+        why = str(content.get("feedback") or round_.note or DENIED_BY_PERSON)
+        facts = {"code": PERSON, "rule_id": None, "request_id": round_.pk}
+        deny(here, why, {**facts, "decided_digest": digest(here.call.arguments)})
         return
     if content.get("arguments") is not None and digest(content["arguments"]) != here.call.asked_digest:
         here.call.edited = content["arguments"]
@@ -95,9 +113,9 @@ def _live_digest(call: ToolCall) -> str:
     return tool.digest if tool is not None and call.operation == "tool" else ""
 
 
-def deny(here: Place, reason: str) -> None:
-    """Zero executions; the reason is what the agent gets as the result."""
+def deny(here: Place, reason: str, facts: Mapping[str, Any]) -> None:
+    """Zero executions; the reason is what the agent gets as the result, `facts` what else the history is told."""
     here.call.phase, here.call.allowed = CallPhase.DENIED.value, False
     here.call.save(update_fields=["phase", "allowed"])
     close_step(here.step, {"status": "denied", "result": None, "error": reason})
-    note(here, "tool_call.denied", {"reason": reason})
+    note(here, "tool_call.denied", {**facts, "reason": reason})

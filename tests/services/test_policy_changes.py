@@ -10,12 +10,12 @@ from django.utils import timezone
 
 from approvals import pins, policies
 from approvals.facts import Effect
-from approvals.models import Policy, PolicyChange, Source
+from approvals.models import Policy, Source
 from approvals.policies import grant, rule_sentence
 from runs.access import Actor
 from runs.errors import ModelValidationError, NotAllowed, NotFound, StateConflict
 from runs.gate import Verdict
-from runs.models import Account, Round, Run, Server, User
+from runs.models import Account, LedgerEntry, Round, Run, Server, User
 from tests.services.policy_helpers import grant_as_shown, rule
 
 Acting = Callable[[User], Actor]
@@ -30,7 +30,10 @@ def policy(acting: Acting, ada: User, account: Account, desk: Server) -> Policy:
 
 
 def changes() -> list[tuple[str, str]]:
-    return list(PolicyChange.objects.order_by("pk").values_list("change", "actor_name"))
+    return [
+        (entry.action.removeprefix("policy."), entry.actor_name)
+        for entry in LedgerEntry.objects.filter(action__startswith="policy.").order_by("seq")
+    ]
 
 
 def test_an_admin_sets_the_end_and_the_note_of_a_rule(acting: Acting, ada: User, policy: Policy) -> None:
@@ -39,7 +42,7 @@ def test_an_admin_sets_the_end_and_the_note_of_a_rule(acting: Acting, ada: User,
 
     policy.refresh_from_db()
     assert (policy.expires_at, policy.note) == (until, "for May")
-    details = PolicyChange.objects.get(change="edited").details
+    details = LedgerEntry.objects.get(action="policy.edited").facts
     assert (details["before"]["note"], details["after"]["note"]) == ("weekly mails", "for May")
     assert details["before"]["expires_at"] is None
 
@@ -79,7 +82,7 @@ def test_a_suspended_rule_asks_with_the_reason_also_inside_a_live_run(
     verdict = verdict_on(run)
     assert (verdict.effect, verdict.code, verdict.remember) == ("ask", "suspended", ())
     assert "Too many mails." in verdict.reason
-    assert PolicyChange.objects.get(change="suspended").details == {"reason": "Too many mails."}
+    assert LedgerEntry.objects.get(action="policy.suspended").facts["reason"] == "Too many mails."
 
 
 @pytest.mark.parametrize("reason", ["", "   ", "x" * 301])
@@ -152,7 +155,7 @@ def test_every_change_says_who_made_it_and_stays_when_the_rule_is_gone(
     actor = acting(ada)
     policies.suspend(actor, policy.pk, "Under review.")
     policies.renew(actor, policy.pk)
-    sentence = rule_sentence(policy)
+    number, sentence = policy.pk, rule_sentence(policy)
     policies.revoke(actor, policy.pk)
     grant(None, rule(account), source=Source.API)
 
@@ -163,8 +166,8 @@ def test_every_change_says_who_made_it_and_stays_when_the_rule_is_gone(
         ("revoked", "ada"),
         ("made", "installation"),
     ]
-    gone = PolicyChange.objects.get(change="revoked")
-    assert (gone.rule_id, gone.sentence, gone.actor) == (policy.pk, sentence, ada)
+    gone = LedgerEntry.objects.get(action="policy.revoked")
+    assert (gone.subject, gone.facts, gone.actor) == (f"policy {number}", {"sentence": sentence}, ada)
 
 
 def test_a_change_that_fails_leaves_no_record(
@@ -176,7 +179,7 @@ def test_a_change_that_fails_leaves_no_record(
     monkeypatch.setattr("approvals.resolutions.close_covered", fails)
     with pytest.raises(RuntimeError):
         grant(acting(ada), rule(account), source=Source.API)
-    assert not PolicyChange.objects.exists()
+    assert not LedgerEntry.objects.exists()
 
 
 def test_rules_that_nothing_used_for_thirty_days_are_unused(account: Account, make_run: MakeRun) -> None:

@@ -1,0 +1,92 @@
+"""The ledger of an account: who changed what, chained like the history of a run, and the heads of those histories.
+
+A run's events tell of its calls; what is changed beside runs (rules, servers, words on tools, agents, keys, modes) is
+noted here. At the end of every turn the run's last hash is noted too, so that its history can be neither rewritten nor
+cut off without the ledger showing it, and the run can be deleted without a hole in the proof.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from django.db.models import F
+from django.utils import timezone
+
+from runs import chains
+from runs.canonical import digest
+from runs.models import Account, Ledger, LedgerEntry, Run, User
+
+INSTALLATION: Final = "installation"
+"""Who did it where no person is signed in."""
+
+HEAD: Final = "run.head"
+DELETED: Final = "run.deleted"
+
+
+def note(
+    account: Account | int,
+    actor: User | None,
+    action: str,
+    subject: str,
+    facts: Mapping[str, Any] | None = None,
+    *,
+    actor_name: str = INSTALLATION,
+) -> LedgerEntry:
+    """Append to the ledger, inside the transaction of the change that is told of.
+
+    `action` is what was done (`policy.revoked`), `subject` to what (`policy 12`), `facts` what else a reader needs, as
+    JSON and without secrets. `actor_name` counts where there is no `actor`.
+
+    The UPDATE of the ledger's row serialises everybody who writes in the account until they commit. So this comes last
+    in a transaction: whoever holds the ledger and waits for a run could wait for somebody who waits for the ledger.
+    """
+    account_id = account if isinstance(account, int) else account.pk
+    mine = Ledger.objects.filter(account=account_id)
+    if not mine.update(seq=F("seq") + 1):
+        Ledger.objects.get_or_create(account_id=account_id)
+        mine.update(seq=F("seq") + 1)
+    ledger = mine.get()
+    entry = LedgerEntry(
+        account_id=account_id,
+        seq=ledger.seq,
+        action=action,
+        subject=subject,
+        facts=dict(facts or {}),
+        actor=actor,
+        actor_name=actor.get_username() if actor else actor_name,
+        at=timezone.now(),
+        previous=ledger.head,
+    )
+    entry.hash = digest(content(entry))
+    entry.save(force_insert=True)
+    mine.update(head=entry.hash)
+    return entry
+
+
+def note_head(run: Run) -> LedgerEntry:
+    """Note how far the history of a run has come; `run` carries the number and hash of its last event."""
+    return note(run.account_id, None, HEAD, run_subject(run.pk), head_facts(run), actor_name="worker")
+
+
+def head_facts(run: Run) -> dict[str, Any]:
+    """The last event of a run, as its row has it."""
+    return {"seq": run.event_seq, "hash": run.event_head}
+
+
+def run_subject(run_id: int) -> str:
+    return f"run {run_id}"
+
+
+def content(entry: LedgerEntry) -> dict[str, Any]:
+    """What the hash of an entry covers."""
+    return chains.entry_content(
+        account=entry.account_id,
+        seq=entry.seq,
+        action=entry.action,
+        subject=entry.subject,
+        facts=entry.facts,
+        actor=entry.actor_name,
+        at=entry.at,
+        previous=entry.previous,
+    )
