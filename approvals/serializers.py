@@ -11,15 +11,16 @@ from rest_framework import serializers
 
 from approvals.approving import Verdict
 from approvals.changes import drifted_of, show
+from approvals.facts import Scope
 from approvals.models import Policy
 from approvals.permission_requests import PermissionRequest
-from approvals.rules import rule_sentence
+from approvals.rules import MAX_DAYS, rule_sentence
 from runs.api.base import MAX_ID, Limited
-from runs.api.fields import Flag, Text, Word
+from runs.api.fields import Flag, Text, Whole, Word
 from runs.end_users import MAX_USER_ID
 from runs.models import Round
 from runs.requests import MAX_WORDS
-from runs.round_states import RoundKind, RoundStatus
+from runs.round_states import RoundKind, RoundOutcome, RoundStatus
 from runs.run_states import PermissionMode
 
 MAX_KEY = 200
@@ -63,9 +64,12 @@ class Shown(StrEnum):
 class RoundQuery(Limited):
     """The query of the list; pauses have text for ids."""
 
-    starting_after = serializers.CharField(max_length=64, required=False)
+    starting_after = Text(max_length=64, required=False, allow_blank=False)
     kind = Word(RoundKind, required=False)
     run = serializers.IntegerField(min_value=0, max_value=MAX_ID, required=False)
+    agent_id = serializers.IntegerField(min_value=0, max_value=MAX_ID, required=False)
+    user_id = Text(required=False, allow_blank=False)
+    server = Text(required=False, allow_blank=False)
     status = Word(Shown, default=Shown.PENDING.value)
 
 
@@ -73,15 +77,16 @@ class RoundLine(serializers.Serializer[Round]):
     """A pause in a list: what it is, where it stands, and who ended it."""
 
     id = serializers.CharField(source="pk")
-    kind = serializers.CharField()
-    status = serializers.CharField()
-    outcome = serializers.CharField(allow_null=True)
+    kind = Word(RoundKind)
+    status = Word(RoundStatus)
+    outcome = Word(RoundOutcome, allow_null=True)
     run_id = serializers.IntegerField()
     agent_id = serializers.IntegerField(source="run.agent_id")
     user_id = serializers.CharField(source="run.end_user.user_id", allow_null=True)
     operation = serializers.SerializerMethodField()
     version = serializers.IntegerField()
     deadline = serializers.DateTimeField(allow_null=True)
+    continue_at = serializers.DateTimeField(allow_null=True)
     created_at = serializers.DateTimeField()
     decided_by = serializers.CharField(source="decided_by.username", allow_null=True)
     decided_via = serializers.SerializerMethodField()
@@ -107,7 +112,8 @@ class RoundShape(RoundLine):
     requests = serializers.SerializerMethodField()
     changes = serializers.SerializerMethodField()
     context = serializers.SerializerMethodField()  # type: ignore[assignment]  # a field, not the base's attribute
-    responses = serializers.JSONField(allow_null=True)
+    drafts = serializers.DictField(child=serializers.DictField())
+    responses = serializers.DictField(child=serializers.DictField(), allow_null=True)
     note = serializers.CharField()
     failure_code = serializers.CharField(allow_null=True)
     failure_message = serializers.CharField(allow_null=True)
@@ -126,10 +132,29 @@ class RoundShape(RoundLine):
         return _only(_CONTEXT[round_.kind], round_.context)
 
 
+class RememberBody(serializers.Serializer[Any]):
+    """What to remember with an allowed call: for whom, for how many days (null: until revoked), and whether only with
+    exactly these arguments. `confirmation` is the digest that a refusal gave, sent once a person has seen what for.
+    """
+
+    scope = Word(Scope)
+    days = Whole(required=False, allow_null=True, default=None, min_value=1, max_value=MAX_DAYS)
+    exactly = Flag(required=False, default=False)
+    confirmation = Text(required=False, allow_null=True, allow_blank=False, default=None)
+
+
+class Draft(serializers.Serializer[Any]):
+    """The body that answers one request of a pause; the last one answers the whole pause (A21)."""
+
+    key = Text()
+    response = serializers.DictField()
+
+
 class Answer(serializers.Serializer[Any]):
     """The body that answers a pause: exactly its keys, each with an action and, on accept, content."""
 
     responses = serializers.DictField(child=serializers.DictField(), allow_empty=False)
+    remember = RememberBody(required=False, allow_null=True, default=None)
     idempotency_key = Text(allow_blank=False, max_length=MAX_KEY)
     shown_digest = Text(required=False, allow_null=True, default=None)
     note = Text(required=False, default="")

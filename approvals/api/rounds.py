@@ -1,4 +1,4 @@
-"""Pauses over HTTP: list them, look at one, answer it; and the mode of a run, which may close some of them."""
+"""Pauses over HTTP: list them, look at one, answer it, give it more time; and the mode of a run."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import ValidationError
 
-from approvals.decisions import decide, switch_mode
-from approvals.serializers import Answer, NewMode, RoundLine, RoundQuery, RoundShape, Shown
+from approvals.deadlines import extend
+from approvals.decisions import Remember, decide, save_draft, switch_mode
+from approvals.serializers import Answer, Draft, NewMode, RoundLine, RoundQuery, RoundShape, Shown
 from runs import access
 from runs.access import Actor
 from runs.api.base import ActorView, checked, list_response
@@ -28,6 +29,7 @@ _LINE = (
     "operation_name",
     "version",
     "deadline",
+    "continue_at",
     "created_at",
     "updated_at",
     "response_validated_at",
@@ -39,6 +41,15 @@ _LINE = (
 )
 """The columns of a line: arguments, schemas and answers may be large and stay where they are."""
 
+_FILTERS = {
+    "kind": "kind",
+    "run": "run",
+    "agent_id": "run__agent",
+    "user_id": "run__end_user__user_id",
+    "server": "server_name",
+}
+"""What the list can be narrowed to, and the column that it is about."""
+
 
 class RoundList(ActorView):
     def get(self, request: Request) -> Response:
@@ -47,10 +58,7 @@ class RoundList(ActorView):
         rounds = Round.objects.filter(account=self.actor.account)
         if query["status"] == Shown.PENDING:
             rounds = rounds.pending()
-        if "kind" in query:
-            rounds = rounds.filter(kind=query["kind"])
-        if "run" in query:
-            rounds = rounds.filter(run=query["run"])
+        rounds = rounds.filter(**{_FILTERS[name]: query[name] for name in _FILTERS.keys() & query.keys()})
         if "starting_after" in query:
             rounds = _older(self.actor, rounds, query["starting_after"])
         lines = (
@@ -75,9 +83,26 @@ class RoundRespond(ActorView):
             body["responses"],
             idempotency_key=body["idempotency_key"],
             shown_digest=body["shown_digest"],
+            remember=_remember(body["remember"]),
             note=body["note"],
             via=VIA,
         )
+        return Response(_shown(self.actor, round_id))
+
+
+class RoundDraft(ActorView):
+    def post(self, request: Request, round_id: str) -> Response:
+        """Keep the answer to one of several requests; with the last one the pause is answered (A21)."""
+        access.get(self.actor, Round.objects.all(), pk=round_id)
+        body = checked(Draft, request.data)
+        save_draft(self.actor, round_id, body["key"], body["response"], via=VIA)
+        return Response(_shown(self.actor, round_id))
+
+
+class RoundExtend(ActorView):
+    def post(self, request: Request, round_id: str) -> Response:
+        """A quarter of an hour more, counted from the present end (R32)."""
+        extend(self.actor, round_id)
         return Response(_shown(self.actor, round_id))
 
 
@@ -95,6 +120,20 @@ def _older(actor: Actor, rounds: RoundQuerySet, last: str) -> RoundQuerySet:
     if mark is None:
         raise ValidationError({"starting_after": ["There is no such pause."]})
     return rounds.filter(Q(created_at__lt=mark.created_at) | Q(created_at=mark.created_at, pk__lt=mark.pk))
+
+
+def _remember(body: dict[str, Any] | None) -> Remember | None:
+    """A confirmation is of what was shown, so one digest says both."""
+    if body is None:
+        return None
+    shown: str | None = body["confirmation"]
+    return Remember(
+        scope=body["scope"],
+        days=body["days"],
+        exactly=body["exactly"],
+        shown=shown,
+        confirmed=shown is not None,
+    )
 
 
 def _shown(actor: Actor, round_id: str) -> dict[str, Any]:

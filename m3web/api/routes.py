@@ -13,7 +13,7 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from approvals.api import end_users, policies, requests, rounds
-from runs.api import agents, runs, servers, settings, stream, tasks, users
+from runs.api import agents, events, runs, servers, settings, stream, tasks, users
 from runs.errors import NotFound
 
 
@@ -42,10 +42,13 @@ def _hint(address: str) -> str:
 urlpatterns = [
     path("agents/", agents.AgentList.as_view(), name="api-agents"),
     path("agents/<int:agent_id>", agents.AgentDetail.as_view(), name="api-agent"),
+    path("events/", events.EventList.as_view(), name="api-events"),
     path("permissions/", policies.PolicyList.as_view(), name="api-permissions"),
     path("permissions/<int:policy_id>", policies.PolicyDetail.as_view(), name="api-permission"),
     path("rounds/", rounds.RoundList.as_view(), name="api-rounds"),
     path("rounds/<str:round_id>", rounds.RoundDetail.as_view(), name="api-round"),
+    path("rounds/<str:round_id>/draft", rounds.RoundDraft.as_view(), name="api-round-draft"),
+    path("rounds/<str:round_id>/extend", rounds.RoundExtend.as_view(), name="api-round-extend"),
     path("rounds/<str:round_id>/respond", rounds.RoundRespond.as_view(), name="api-round-respond"),
     path("runs/", runs.RunList.as_view(), name="api-runs"),
     path("runs/<int:run_id>", runs.RunDetail.as_view(), name="api-run"),

@@ -15,7 +15,9 @@ from runs.models.run import Run, Turn
 class Event(models.Model):
     """Append-only. `hash` covers the row and `previous`, so a run's history cannot be altered unseen."""
 
-    account = models.ForeignKey(Account, on_delete=models.CASCADE, related_name="events")
+    account = models.ForeignKey(
+        Account, on_delete=models.CASCADE, related_name="events", db_index=False
+    )  # the index of the list has it first
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="events")
     turn = models.ForeignKey(Turn, null=True, blank=True, on_delete=models.CASCADE, related_name="events")
     seq = models.PositiveIntegerField()
@@ -33,6 +35,9 @@ class Event(models.Model):
     class Meta:
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.UniqueConstraint(fields=["run", "seq"], name="event_seq_once"),
+        ]
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["account", "id"], name="event_of_account"),
         ]
         ordering: ClassVar[list[str]] = ["run_id", "seq"]
 

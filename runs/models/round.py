@@ -55,7 +55,9 @@ class Round(models.Model):
     """
 
     id = models.CharField(primary_key=True, max_length=64, default=new_round_id, editable=False)
-    account = models.ForeignKey(Account, on_delete=models.CASCADE, related_name="rounds")
+    account = models.ForeignKey(
+        Account, on_delete=models.CASCADE, related_name="rounds", db_index=False
+    )  # the index of the list has it first
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="rounds")
     turn = models.ForeignKey(Turn, on_delete=models.CASCADE, related_name="rounds")
     step = models.ForeignKey(Step, null=True, blank=True, on_delete=models.CASCADE, related_name="rounds")
@@ -159,6 +161,7 @@ class Round(models.Model):
             ),
         ]
         indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["account", "created_at", "id"], name="round_of_account"),
             models.Index(fields=["account", "created_at"], condition=Q(status="pending"), name="round_inbox"),
             models.Index(
                 fields=["deadline"],

@@ -1,7 +1,16 @@
 """What the API takes and shows; import from here. Types only: the rules are the services'."""
 
 from runs.serializers.agents import AgentChange, AgentLine, AgentQuery, AgentShape, NewAgent
-from runs.serializers.runs import EventShape, NewMessage, NewRun, RunLine, RunQuery, RunShape
+from runs.serializers.runs import (
+    AccountEvent,
+    EventQuery,
+    EventShape,
+    NewMessage,
+    NewRun,
+    RunLine,
+    RunQuery,
+    RunShape,
+)
 from runs.serializers.servers import (
     EntryShape,
     LookShape,
@@ -19,11 +28,13 @@ from runs.serializers.tasks import NewTask, NewTaskRun, TaskChange, TaskQuery, T
 from runs.serializers.users import NewUser, UserChange, UserShape
 
 __all__ = [
+    "AccountEvent",
     "AgentChange",
     "AgentLine",
     "AgentQuery",
     "AgentShape",
     "EntryShape",
+    "EventQuery",
     "EventShape",
     "LookShape",
     "NewAgent",

@@ -215,3 +215,19 @@ class EventShape(serializers.Serializer[Event]):
     turn_id = serializers.UUIDField(allow_null=True)
     actor = serializers.CharField(source="actor_name")
     payload = serializers.JSONField()
+
+
+class AccountEvent(EventShape):
+    """One thing that happened in an account."""
+
+    id = serializers.IntegerField(source="pk")
+    run_id = serializers.IntegerField()
+    user_id = serializers.CharField(source="run.end_user.user_id", allow_null=True)
+
+
+class EventQuery(ListQuery):
+    """The query of the account's events."""
+
+    run = serializers.IntegerField(min_value=0, max_value=MAX_ID, required=False)
+    agent_id = serializers.IntegerField(min_value=0, max_value=MAX_ID, required=False)
+    type = Text(required=False, allow_blank=False)

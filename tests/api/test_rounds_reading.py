@@ -44,6 +44,18 @@ def test_the_list_filters_by_kind_and_by_run(calling: Calling, alice: User, make
     assert ids(calling(alice).get("rounds/", run=approval.run_id, kind="question")) == []
 
 
+def test_the_list_filters_by_agent_end_user_and_server(
+    calling: Calling, alice: User, make_round: MakeRound, make_run: Callable[..., Run]
+) -> None:
+    approval, theirs = make_round(), make_round("question", run=make_run(user_id="cust_123"))
+    caller = calling(alice)
+
+    assert ids(caller.get("rounds/", user_id="cust_123")) == [theirs.pk]
+    assert ids(caller.get("rounds/", server="desk")) == [approval.pk]
+    assert ids(caller.get("rounds/", agent_id=approval.run.agent_id)) == [theirs.pk, approval.pk]
+    assert ids(caller.get("rounds/", agent_id=approval.run.agent_id + 1)) == []
+
+
 @pytest.mark.parametrize(
     "query",
     [
