@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from runs.models import Agent, Event, Round, Run, User
+from runs.control import Submission, create_run
+from runs.models import Agent, Event, Round, Run, Step, User
 from tests.api.conftest import Caller, fields_of
 
 Calling = Callable[[User], Caller]
@@ -39,6 +40,80 @@ def test_a_run_starts_with_everything_that_was_asked_for(calling: Calling, alice
     assert shown["created_at"] == f"{run.created_at:%Y-%m-%dT%H:%M:%S.%fZ}"
 
 
+def test_an_agent_may_be_named_as_m8tes_clients_name_it(calling: Calling, alice: User, agent: Agent) -> None:
+    caller = calling(alice)
+    pk, body = agent.pk, {"message": "Go"}
+
+    for named in (
+        {"teammate_id": pk},
+        {"teammate_id": pk, "agent_id": pk},
+        {"teammate_id": pk, "agent_id": None},
+    ):
+        shown = caller.post("runs/", {**body, **named}).json()
+        assert (shown["agent_id"], shown["teammate_id"]) == (pk, pk)
+    assert fields_of(caller.post("runs/", {**body, "teammate_id": pk, "agent_id": pk + 1})) == [
+        ["teammate_id"]
+    ]
+    assert fields_of(caller.post("runs/", {**body, "teammate_id": None})) == [["agent_id"]]
+    assert caller.post("runs/", {**body, "teammate_id": pk + 1}).status_code == 404
+    assert Run.objects.count() == 3
+
+
+def test_a_run_shows_what_is_known_of_it_and_no_more(
+    calling: Calling, alice: User, agent: Agent, make_run: MakeRun
+) -> None:
+    parent = make_run()
+    step = Step.objects.create(
+        run=parent, turn=parent.turns.get(), seq=1, kind="run", path="steps.1", params={}
+    )
+    child = create_run(agent, Submission(message="Go"), parent_step=step)
+
+    shown = calling(alice).get(f"runs/{child.pk}").json()
+
+    assert shown["started_by"] == {"run_id": parent.pk, "teammate_id": agent.pk}
+    assert (shown["started_at"], shown["turn_started_at"], shown["task_name"]) == (None, None, None)
+    assert (shown["files"], shown["failure_kind"], shown["needs_reply"]) == ([], None, False)
+    assert shown["last_activity_at"] >= shown["created_at"]
+
+
+def test_a_started_run_may_be_followed_as_a_stream(calling: Calling, alice: User, agent: Agent) -> None:
+    response = calling(alice).send(
+        "POST", "runs/", body_for(agent, stream=True), headers={"Accept": "text/event-stream"}
+    )
+
+    assert (response.status_code, response["X-Run-Id"]) == (200, str(Run.objects.get().pk))
+    assert response["Content-Type"].startswith("text/event-stream")
+
+
+@pytest.mark.parametrize("path", ["runs/with-files", "runs/{}/reply/with-files"])
+def test_files_are_refused_by_a_code_and_nothing_starts(
+    calling: Calling, alice: User, make_run: MakeRun, path: str
+) -> None:
+    run, caller = make_run(), calling(alice)
+    form = 'multipart/form-data; boundary="x"'
+
+    response = caller.send("POST", path.format(run.pk), b"--x--", content_type=form)
+
+    assert (response.status_code, response.json()["error"]["error_code"]) == (422, "files_not_supported")
+    assert (Run.objects.count(), run.turns.count()) == (1, 1)
+    assert caller.get(f"runs/{run.pk}/files").json() == []
+
+
+def test_a_run_is_found_by_the_right_end_user_only_where_one_is_named(
+    calling: Calling, alice: User, make_run: MakeRun
+) -> None:
+    anns, nobodys, caller = make_run(user_id="ann"), make_run(), calling(alice)
+
+    assert caller.get(f"runs/{anns.pk}", user_id="ann").json()["user_id"] == "ann"
+    assert caller.get(f"runs/{anns.pk}").status_code == 200
+    assert caller.get(f"runs/{anns.pk}", user_id="ben").status_code == 404
+    assert caller.get(f"runs/{nobodys.pk}", user_id="ann").status_code == 404
+    assert fields_of(caller.get(f"runs/{anns.pk}", user_id="")) == [["user_id"]]
+    assert caller.post(f"runs/{anns.pk}/cancel?user_id=ben").status_code == 404
+    assert caller.get(f"runs/{anns.pk}").json()["status"] == "running"
+    assert caller.post(f"runs/{anns.pk}/cancel?user_id=ann").json()["status"] == "cancelled"
+
+
 def test_what_is_left_out_or_null_follows_the_agent(calling: Calling, alice: User, agent: Agent) -> None:
     nulls = dict.fromkeys(("permission_mode", "human_in_the_loop", "user_id", "tools", "metadata"))
 
@@ -68,6 +143,7 @@ def test_what_is_left_out_or_null_follows_the_agent(calling: Calling, alice: Use
         ({"tools": ["desk", 5]}, ["tools", 1]),
         ({"tools": ["t"] * 501}, ["tools"]),
         ({"metadata": []}, ["metadata"]),
+        ({"stream": "yes"}, ["stream"]),
         ({"metadata": {"text": "x" * 20_000}}, ["metadata"]),
     ],
     ids=lambda value: str(value)[:40],
