@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from runs.canonical import digest
 from runs.models import Run
-from runs.timeline import load, words
+from runs.timeline import load, rules, words
 from runs.timeline.load import Facts, Loaded
-from runs.timeline.values import Answer, Block, Child, Note, Pause, Row, Timeline
+from runs.timeline.rules import Named
+from runs.timeline.values import Answer, Block, Child, Note, Pause, Row, Rule, Timeline
 
-__all__ = ["Answer", "Block", "Child", "Note", "Pause", "Row", "Timeline", "page", "since"]
+__all__ = ["Answer", "Block", "Child", "Note", "Pause", "Row", "Rule", "Timeline", "page", "since"]
+
+Policies = Mapping[int, Named]
 
 
 def page(run: Run, *, before: int | None = None) -> Timeline:
@@ -29,8 +32,9 @@ def since(run: Run, *, after: int) -> Timeline:
 def _assemble(loaded: Loaded) -> Timeline:
     rounds, notes = _by(loaded.rounds, "step_id"), _by(loaded.notes, "step")
     children = {child["parent_step_id"]: child for child in loaded.children}
+    policies = rules.named(loaded.run.account_id, _policy_ids(loaded))
     rows = [
-        _step_row(step, rounds[step["pk"]], notes[str(step["seq"])], children.get(step["pk"]))
+        _step_row(step, rounds[step["pk"]], notes[str(step["seq"])], children.get(step["pk"]), policies)
         for step in loaded.steps
     ]
     rows += [_event_row(event) for event in loaded.events]
@@ -38,7 +42,19 @@ def _assemble(loaded: Loaded) -> Timeline:
     return Timeline(rows=ordered, seq=loaded.run.event_seq, earlier=loaded.earlier)
 
 
-def _step_row(step: Facts, rounds: Sequence[Facts], notes: Sequence[Facts], child: Facts | None) -> Row:
+def _policy_ids(loaded: Loaded) -> set[int]:
+    decided = {(step["call__verdict"] or {}).get("rule_id") for step in loaded.steps}
+    closed = {words.rule_of(round_)[1] for round_ in loaded.rounds}
+    return {one for one in decided | closed if one is not None}
+
+
+def _step_row(
+    step: Facts,
+    rounds: Sequence[Facts],
+    notes: Sequence[Facts],
+    child: Facts | None,
+    policies: Policies,
+) -> Row:
     is_call = step["call__phase"] is not None
     icon, sentence, tone = words.of_call(step) if is_call else words.of_step(step)
     text = step["text"] or (words.questions_of(step["questions"]) if step["kind"] == "ask" else "")
@@ -59,11 +75,11 @@ def _step_row(step: Facts, rounds: Sequence[Facts], notes: Sequence[Facts], chil
         body=words.cut(text),
         body_part="text" if len(text) > load.LIMIT else "",
         reason=words.why(verdict),
-        rule_id=verdict.get("rule_id") if verdict.get("effect") == "allow" else None,
+        rule=_rule(words.by_policy(verdict), verdict.get("rule_id"), policies),
         error=words.cut(step["error"] or "") if ended else "",
         open=step["finished_at"] is None,
         blocks=tuple(_blocks(step)),
-        pauses=tuple(_pause(round_, step) for round_ in rounds),
+        pauses=tuple(_pause(round_, step, policies) for round_ in rounds),
         notes=tuple(Note(at=note["at"], text=words.of_note(note)) for note in notes),
         child=_child(child),
     )
@@ -87,9 +103,16 @@ def _result(step: Facts) -> list[Block]:
     return list(words.block("Result", step["value"], "result"))
 
 
-def _pause(round_: Facts, step: Facts) -> Pause:
+def _rule(lead: str, policy_id: int | None, policies: Policies) -> Rule | None:
+    if policy_id is None:
+        return None
+    policy = policies[policy_id]
+    return Rule(id=policy_id, lead=lead, sentence=policy.sentence or f"number {policy_id}.", gone=policy.gone)
+
+
+def _pause(round_: Facts, step: Facts, policies: Policies) -> Pause:
     sentence, tone, delivery = words.of_round(round_)
-    rule, rule_id = words.rule_of(round_)
+    lead, policy_id, why = words.rule_of(round_)
     is_question = round_["kind"] == "question" and step["answers"] is not None
     return Pause(
         id=round_["pk"],
@@ -102,8 +125,8 @@ def _pause(round_: Facts, step: Facts) -> Pause:
         note=round_["note"],
         deadline=round_["deadline"] if round_["status"] == "pending" else None,
         answers=tuple(words.chosen(step["answers"]) if is_question else words.answers_of(round_)),
-        rule=rule,
-        rule_id=rule_id,
+        why=why,
+        rule=_rule(lead, policy_id, policies),
     )
 
 

@@ -31,11 +31,24 @@ class Answer:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Rule:
+    """A policy that decided something: `lead` is the beginning of the sentence that names it, `sentence` what it says.
+
+    `gone` says what became of one that is not there any more, and cannot be revoked; it is "" while it is.
+    """
+
+    id: int
+    lead: str
+    sentence: str
+    gone: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Pause:
     """A round inside its step: what it waits for, or who ended it how, when, why and by which way (R14, R31).
 
-    `rule` tells of the policy that closed it, or that was remembered with the decision (R9, R29); `rule_id` is
-    that policy, if there is one.
+    `why` is a reason that no policy stands behind, `rule` the policy that closed it, or that was remembered with the
+    decision (R9, R29).
     """
 
     id: str
@@ -48,8 +61,8 @@ class Pause:
     note: str = ""
     deadline: dt.datetime | None = None
     answers: tuple[Answer, ...] = ()
-    rule: str = ""
-    rule_id: int | None = None
+    why: str = ""
+    rule: Rule | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +90,7 @@ class Row:
     `key` is stable and unique within the run, `order` sorts rows as text, `version` changes with the content, so
     that a page replaces exactly the rows that changed. `step` or `event` is the number of what the row tells.
     `body_part` names the whole of a `body` that is only its beginning, else it is "".
-    `rule_id` is the policy that let the call pass without asking.
+    `rule` is the policy behind the gate's last word on the call.
     """
 
     key: str
@@ -93,7 +106,7 @@ class Row:
     body: str = ""
     body_part: str = ""
     reason: str = ""
-    rule_id: int | None = None
+    rule: Rule | None = None
     error: str = ""
     open: bool = False
     blocks: tuple[Block, ...] = ()

@@ -194,11 +194,22 @@ def of_round(round_: Facts) -> tuple[str, Tone, str]:
     return words, tone, _DELIVERY.get(round_["status"], "")
 
 
-def rule_of(round_: Facts) -> tuple[str, int | None]:
-    """The policy behind the end of an approval, or remembered with it: a sentence and the policy's id."""
+def by_policy(verdict: Mapping[str, Any]) -> str:
+    """The beginning of a sentence that names the policy behind a word of the gate (R27)."""
+    return {"allow": "Allowed by the policy:", "deny": "Denied by the policy:"}.get(
+        verdict.get("effect", ""), "Asked because of the policy:"
+    )
+
+
+def rule_of(round_: Facts) -> tuple[str, int | None, str]:
+    """The policy that ended an approval, or was remembered with it: how its naming begins, its id, and, where it was
+    no policy that ended it, why it ended."""
     if round_["remembered"]:
-        return f"Remembered: {round_['remembered']}", _id(round_["remembered_rule"])
-    return round_["allowed_by"] or "", _id(round_["allowed_rule"])
+        return "Remembered as the policy:", _id(round_["remembered_rule"]), ""
+    policy_id = _id(round_["allowed_rule"])
+    why = round_["allowed_by"] or ""
+    # What a switch of the mode let go may be covered by a policy too; the switch is why it ended.
+    return "Allowed by the policy:", policy_id, "" if policy_id and round_["decided_via"] == "rule" else why
 
 
 def _id(text: str | int | None) -> int | None:
