@@ -84,10 +84,10 @@ def questions_of(round_: Round, key: str) -> tuple[AskedQuestion, ...]:
     if kind is RoundKind.QUESTION:
         return of_agent(round_.context.get("questions") or [])
     if kind is RoundKind.PLAN:
-        return (_plan(str(round_.context.get("text") or "")),)
+        return of_plan(str(round_.context.get("text") or ""))
     if kind is RoundKind.OUTCOME:
-        return (_outcome(str(round_.requests[OUTCOME_KEY].get("message") or "")),)
-    return _form(round_.requests[key].get("requested_schema"))
+        return of_outcome(str(round_.requests[OUTCOME_KEY].get("message") or ""))
+    return of_form(round_.requests[key].get("requested_schema"))
 
 
 def of_agent(asked: Sequence[Mapping[str, Any]]) -> tuple[AskedQuestion, ...]:
@@ -112,8 +112,9 @@ def of_agent(asked: Sequence[Mapping[str, Any]]) -> tuple[AskedQuestion, ...]:
     )
 
 
-def _plan(text: str) -> AskedQuestion:
-    return AskedQuestion(
+def of_plan(text: str) -> tuple[AskedQuestion]:
+    """Whether to carry out a plan; the choices stand for the words of its form."""
+    question = AskedQuestion(
         text=visible(text),
         header=PLAN_HEADER,
         choices=(
@@ -127,10 +128,12 @@ def _plan(text: str) -> AskedQuestion:
         ),
         names=(PLAN_HEADER, text),
     )
+    return (question,)
 
 
-def _outcome(message: str) -> AskedQuestion:
-    return AskedQuestion(
+def of_outcome(message: str) -> tuple[AskedQuestion]:
+    """What became of a call."""
+    question = AskedQuestion(
         text=visible(message),
         header="Unknown result",
         choices=tuple(
@@ -139,9 +142,11 @@ def _outcome(message: str) -> AskedQuestion:
         ),
         names=(message,),
     )
+    return (question,)
 
 
-def _form(schema: Any) -> tuple[AskedQuestion, ...]:
+def of_form(schema: Any) -> tuple[AskedQuestion, ...]:
+    """One question for each field that a server asks for."""
     return _told_apart(_of_field(field) for field in form_fields(schema))
 
 
