@@ -104,10 +104,9 @@ def stream_response(actor: Actor, run: Run, *, whole: bool = False) -> Streaming
 
 
 def _just_decided(run: Run) -> bool:
-    """Whether somebody decided the end of a pause in this run a moment ago, and the run ended after that."""
-    recent = timezone.now() - REJOIN
-    answered = Q(response_validated_at__gte=recent) & ~Q(outcome="cancelled")
-    return Round.objects.filter(answered, run=run).exists()
+    """Whether somebody ended a pause of the last turn by an answer a moment ago, and the turn has ended since."""
+    answered = Q(response_validated_at__gte=timezone.now() - REJOIN) & ~Q(outcome="cancelled")
+    return Round.objects.filter(answered, turn=run.turns.order_by("-index").first()).exists()
 
 
 def _before_turn(run: Run) -> int:
