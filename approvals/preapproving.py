@@ -12,7 +12,7 @@ from approvals import policies
 from approvals.facts import Effect, Scope
 from approvals.models import Policy, PolicyQuerySet, Source
 from approvals.rehearsal import rehearse
-from approvals.rules import Rule
+from approvals.rules import Rule, parse_target
 from runs import access
 from runs.access import Actor
 from runs.end_users import end_user
@@ -35,7 +35,7 @@ def preapprove(actor: Actor, target: str, *, user_id: str | None) -> Policy:
     covered go on. Raises NotAllowed (admins only), ModelValidationError.
     """
     actor.require(Role.ADMIN)
-    policies.parse_target(target)
+    parse_target(target)
     user = end_user(actor.account, user_id)
     rule = Rule(
         account=actor.account,
