@@ -109,6 +109,15 @@ async def no_state(context: Context) -> Asked:
 
 
 @server.tool()
+async def sign(context: Context) -> Asked:
+    """Asks for a name and signs with it."""
+    if not got(context):
+        return InputRequiredResult(input_requests={"name": ASK_NAME}, request_state="unsigned")
+    record_effect("sign", answer=got(context)["name"])
+    return text("signed")
+
+
+@server.tool()
 async def state_only(context: Context) -> Asked:
     """Wants to be called again twice before it has its result."""
     turn = int(context.request_state or 0)
@@ -199,6 +208,16 @@ async def slow(tag: str) -> str:
         record_effect("slow cancelled", tag=tag)
         raise
     return "slept"
+
+
+@server.tool()
+async def haul(until: str, tag: str) -> str:
+    """At work until there is a file named `until`."""
+    record_effect("haul began", tag=tag)
+    while not os.path.exists(until):
+        await asyncio.sleep(0.05)
+    record_effect("haul", tag=tag)
+    return "hauled"
 
 
 @server.tool()

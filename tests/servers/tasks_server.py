@@ -107,6 +107,7 @@ TOOLS: dict[str, Callable[[Task], dict[str, Any]]] = {
     "changes_its_mind": changes_its_mind,
     "endless": endless,
     "asks_for_a_model": asks_for_a_model,
+    "asks_once": asks_once,
     "refuses_answers": asks_once,
     "slow_to_answer": asks_once,
     "loses_an_answer": asks_once,

@@ -2,7 +2,8 @@
 
 `WorkerProcess.start()` from a test that has committed its rows (`transactional_db`); the process runs
 `python -m tests.worker.worker_process` with the test's settings, owns the database file as `manage.py up` does, and
-finds work by its sweep. `kill()` is SIGKILL, `stop()` is SIGTERM.
+finds work by its sweep, and offers the local tools of `worker_tools`. `kill()` is SIGKILL, `stop()` is SIGTERM. Where
+it is held before it is killed is said by its environment (`held_moments`).
 """
 
 from __future__ import annotations
@@ -95,7 +96,10 @@ def database_url() -> str:
 async def _work() -> None:
     from approvals.gate import PolicyGate
     from runs.engines.in_process import InProcess
+    from tests.worker import held_moments, worker_tools
 
+    worker_tools.register()
+    held_moments.install()
     engine = InProcess(PolicyGate())
     engine.lock()
     working = asyncio.ensure_future(engine.serve())
