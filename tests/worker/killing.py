@@ -241,9 +241,7 @@ async def stage(
     transactional_db: None, settings: LazySettings, tmp_path: Path, http: HttpServers
 ) -> AsyncIterator[Stage]:
     """Nobody works yet; alice is at the desk."""
-    settings.M3 = dataclasses.replace(
-        settings.M3, stdio_servers=stdio_entries(tmp_path)
-    )
+    settings.M3 = dataclasses.replace(settings.M3, stdio_servers=stdio_entries(tmp_path))
 
     def people() -> tuple[Account, User]:
         account = Account.objects.create(name="Acme", slug="acme")
