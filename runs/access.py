@@ -23,6 +23,7 @@ _ACCOUNT_PATH = {
     "turn": "run__account",
     "step": "run__account",
     "toolcall": "step__run__account",
+    "webhookdelivery": "endpoint__account",
 }
 
 

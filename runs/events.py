@@ -11,6 +11,7 @@ from django.utils import timezone
 from runs import chains, push
 from runs.canonical import digest
 from runs.models import Event, Round, Run, Turn, User
+from runs.webhooks import outbox
 
 WORKER = "worker"
 
@@ -49,6 +50,7 @@ def record(
     event.save(force_insert=True)
     Run.objects.filter(pk=run.pk).update(event_head=event.hash)
     run.event_head = event.hash
+    outbox.note(event, run, turn)
     push.after_commit(
         (push.run_group(run.pk), push.runs_group(run.account_id)),
         {"type": "run", "run_id": run.pk, "status": run.status, "seq": run.event_seq},

@@ -13,7 +13,8 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from approvals.api import end_users, policies, requests, rounds
-from runs.api import agents, events, runs, servers, settings, stream, tasks, users
+from m3web.api import docs, schema
+from runs.api import agents, events, runs, servers, settings, stream, tasks, users, webhooks
 from runs.errors import NotFound
 
 
@@ -42,6 +43,7 @@ def _hint(address: str) -> str:
 urlpatterns = [
     path("agents/", agents.AgentList.as_view(), name="api-agents"),
     path("agents/<int:agent_id>", agents.AgentDetail.as_view(), name="api-agent"),
+    path("docs", docs.page, name="api-docs"),
     path("events/", events.EventList.as_view(), name="api-events"),
     path("permissions/", policies.PolicyList.as_view(), name="api-permissions"),
     path("permissions/<int:policy_id>", policies.PolicyDetail.as_view(), name="api-permission"),
@@ -67,6 +69,7 @@ urlpatterns = [
     path("runs/<int:run_id>/reply", runs.RunReply.as_view(), name="api-run-reply"),
     path("runs/<int:run_id>/reply/with-files", runs.WithFiles.as_view(), name="api-run-reply-with-files"),
     path("runs/<int:run_id>/stream", stream.RunStream.as_view(), name="api-run-stream"),
+    path("schema", schema.schema, name="api-schema"),
     path("servers/", servers.ServerList.as_view(), name="api-servers"),
     path("servers/entries", servers.EntryList.as_view(), name="api-server-entries"),
     path("servers/<int:server_id>", servers.ServerDetail.as_view(), name="api-server"),
@@ -83,5 +86,17 @@ urlpatterns = [
     path("tasks/<int:task_id>/runs", tasks.TaskRuns.as_view(), name="api-task-runs"),
     path("users/", users.UserList.as_view(), name="api-users"),
     path("users/<str:user_id>", end_users.UserDetail.as_view(), name="api-user"),
+    path("webhooks/", webhooks.WebhookList.as_view(), name="api-webhooks"),
+    path("webhooks/<int:webhook_id>", webhooks.WebhookDetail.as_view(), name="api-webhook"),
+    path(
+        "webhooks/<int:webhook_id>/deliveries",
+        webhooks.WebhookDeliveries.as_view(),
+        name="api-webhook-deliveries",
+    ),
+    path(
+        "webhooks/<int:webhook_id>/deliveries/<int:delivery_id>/redeliver",
+        webhooks.WebhookRedeliver.as_view(),
+        name="api-webhook-redeliver",
+    ),
     re_path("", NothingHere.as_view()),
 ]

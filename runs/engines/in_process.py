@@ -21,6 +21,7 @@ from django.db import OperationalError, transaction
 from runs import binding, clock, database, db, engines, lease, push
 from runs.engines import offers
 from runs.gate import Gate
+from runs.webhooks.sender import Sender
 from runs.worker.advance import advance
 from runs.worker.deadlines import sweep
 
@@ -63,6 +64,7 @@ class InProcess:
         if database.current().announces:
             push.connect(self.loop)
         engines.use(self)
+        webhooks = asyncio.create_task(Sender().serve())
         try:
             if self._lock is not None:
                 freed = await db.write(lease.take_over)
@@ -73,7 +75,8 @@ class InProcess:
                 await asyncio.sleep(settings.M3.sweep_seconds)
         finally:
             engines.use(None)
-            await self._stop()
+            webhooks.cancel()
+            await asyncio.gather(webhooks, self._stop(), return_exceptions=True)
 
     async def _sweep(self) -> None:
         """Start what is due. A database server that is gone for a while ends nothing: the next sweep looks again."""

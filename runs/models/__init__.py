@@ -10,6 +10,7 @@ from runs.models.round import UNRESOLVED, Round
 from runs.models.run import LONG_AGO, Run, Step, ToolCall, Turn
 from runs.models.seen import SeenAddress, SeenDefinition, ToolWord
 from runs.models.server import Server, Tool, Transport
+from runs.models.webhook import WebhookDelivery, WebhookEndpoint
 
 __all__ = [
     "LONG_AGO",
@@ -37,4 +38,6 @@ __all__ = [
     "Transport",
     "Turn",
     "User",
+    "WebhookDelivery",
+    "WebhookEndpoint",
 ]

@@ -26,6 +26,13 @@ from runs.serializers.servers import (
 from runs.serializers.settings import SettingsChange, SettingsShape
 from runs.serializers.tasks import NewTask, NewTaskRun, TaskChange, TaskQuery, TaskShape
 from runs.serializers.users import NewUser, UserChange, UserShape
+from runs.serializers.webhooks import (
+    DeliveryShape,
+    NewWebhook,
+    NewWebhookShape,
+    WebhookChange,
+    WebhookShape,
+)
 
 __all__ = [
     "AccountEvent",
@@ -33,6 +40,7 @@ __all__ = [
     "AgentLine",
     "AgentQuery",
     "AgentShape",
+    "DeliveryShape",
     "EntryShape",
     "EventQuery",
     "EventShape",
@@ -44,6 +52,8 @@ __all__ = [
     "NewTask",
     "NewTaskRun",
     "NewUser",
+    "NewWebhook",
+    "NewWebhookShape",
     "RunLine",
     "RunQuery",
     "RunShape",
@@ -60,5 +70,7 @@ __all__ = [
     "ToolShape",
     "UserChange",
     "UserShape",
+    "WebhookChange",
+    "WebhookShape",
     "WordChange",
 ]

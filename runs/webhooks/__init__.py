@@ -1,0 +1,1 @@
+"""Telling the embedding application of its runs: endpoints, an outbox of deliveries, and who sends them."""

@@ -1,0 +1,115 @@
+"""Writing deliveries: in the transaction of the event that they tell of, for whoever asked to be told."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from django.db import transaction
+
+from runs import clock
+from runs.asked import QUESTION_TOOL, requests_of
+from runs.durations import utc_text
+from runs.models import Event, Round, Run, Turn, WebhookDelivery, WebhookEndpoint
+from runs.redaction import redact
+from runs.webhooks.words import STATUS, TOLD, WebhookEvent
+
+MAX_OUTPUT: Final = 100_000
+"""Characters of a run's output that are sent; whoever gets less is told so."""
+
+_wake: Callable[[], None] | None = None
+
+
+def wakes(wake: Callable[[], None] | None) -> None:
+    """Call `wake`, from any thread, after each commit that wrote a delivery; None leaves them to be found."""
+    global _wake
+    _wake = wake
+
+
+def note(event: Event, run: Run, turn: Turn | None) -> None:
+    """Store what an event is worth to the endpoints of its run's scope; nothing for most."""
+    told = TOLD.get(event.type)
+    if told is None:
+        return
+    scope = WebhookEndpoint.objects.filter(account=run.account_id, end_user=run.end_user_id, active=True)
+    endpoints = list(scope)
+    if not endpoints:
+        return
+    told = _message_or_run(told, turn)
+    wanted = [endpoint for endpoint in endpoints if told.value in endpoint.events]
+    if not wanted:
+        return
+    event_id, now = f"evt_{uuid.uuid4().hex}", clock.now()
+    body = json.dumps(_body(event, run, told, event_id))
+    WebhookDelivery.objects.bulk_create(
+        WebhookDelivery(
+            endpoint=endpoint,
+            run=run,
+            event_type=told.value,
+            event_id=event_id,
+            body=body,
+            next_retry_at=now,
+        )
+        for endpoint in wanted
+    )
+    announce()
+
+
+def announce() -> None:
+    """Tell the sender of this process, if there is one, once the transaction has committed."""
+    transaction.on_commit(lambda: _wake() if _wake is not None else None, robust=True)
+
+
+def _message_or_run(told: WebhookEvent, turn: Turn | None) -> WebhookEvent:
+    """The end of a turn that only waited behind others is that of a message, not of the run."""
+    if told is not WebhookEvent.CANCELLED or turn is None or turn.index == 0 or turn.started_at is not None:
+        return told
+    before = Turn.objects.filter(run=turn.run_id, index=turn.index - 1).values_list("finished_at", flat=True)
+    ended = before.first()
+    waited = ended is None or ended > turn.created_at
+    return WebhookEvent.MESSAGE_CANCELLED if waited else told
+
+
+def _body(event: Event, run: Run, told: WebhookEvent, event_id: str) -> dict[str, Any]:
+    data = {
+        "id": run.pk,
+        "status": STATUS[told].value,
+        "agent_id": run.agent_id,
+        "user_id": run.end_user.user_id if run.end_user else None,
+        "metadata": run.metadata,
+        **_more(event.payload, told),
+    }
+    return {
+        "id": event_id,
+        "type": told.value,
+        "created_at": utc_text(event.at),
+        "data": redact(data),
+    }
+
+
+def _more(payload: Mapping[str, Any], told: WebhookEvent) -> dict[str, Any]:
+    """What each event tells beside which run it is about."""
+    if told is WebhookEvent.AWAITING_INPUT:
+        return _asked(payload)
+    if told in (WebhookEvent.STARTED, WebhookEvent.MESSAGE_RECEIVED):
+        return {"message": payload.get("message")}
+    if told is WebhookEvent.COMPLETED:
+        output = payload.get("output") or ""
+        cut = {"output_truncated": True} if len(output) > MAX_OUTPUT else {}
+        return {"output": output[:MAX_OUTPUT], **cut}
+    return {"error": payload.get("error"), "error_code": payload.get("error_code")}
+
+
+def _asked(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """The ids to answer, and the questions if there are any; a tool's approval has none (m8tes-http 7)."""
+    asked = requests_of(Round.objects.for_cards().get(pk=payload["round_id"]))
+    questions = [
+        question
+        for request in asked
+        if request.tool_name == QUESTION_TOOL and request.tool_input
+        for question in request.tool_input["questions"]
+    ]
+    ids = [request.request_id for request in asked]
+    return {"request_ids": ids, **({"questions": questions} if questions else {})}
