@@ -55,7 +55,7 @@ def answer(
     with transaction.atomic():
         lock(found.round_.pk)
         found = find(run, found.request.request_id)  # as it is now that nobody else can change it
-        late = _refusal(run, found) or _send(actor, found, answers, via)
+        late = _refusal(run, found) or _send(actor, run, found, answers, via)
         resumed = found.round_ is not None and not _waits(found.round_)
     if late is not None:
         raise late
@@ -94,8 +94,8 @@ def _refusal(run: Run, found: Found) -> StateConflict | None:
     return None if found.request.status == PENDING else _not_awaited(run, found)
 
 
-def _send(actor: Actor, found: Found, answers: Answers, via: str) -> StateConflict | None:
-    """Store the answer, or return the refusal that a passed deadline is, which has to be kept."""
+def _send(actor: Actor, run: Run, found: Found, answers: Answers, via: str) -> StateConflict | None:
+    """Store the answer. If its time has passed, return the refusal, because how the pause ended has to be kept."""
     round_ = found.round_
     if round_ is None:
         raise TypeError("an ask that did not wait is not answered")
@@ -107,7 +107,8 @@ def _send(actor: Actor, found: Found, answers: Answers, via: str) -> StateConfli
             key = f"m8tes:{found.request.request_id}"
             decisions.decide(actor, round_.pk, responses, idempotency_key=key, via=via)
     except StateConflict as late:
-        return NotAwaitingInput(late.message, details=late.details)
+        now = find(run, found.request.request_id)
+        return _refusal(run, now) or NotAwaitingInput(late.message, details=late.details)
     except ManagedInputValidationError as error:
         raise _located(error, questions_of(round_, found.request.key)) from error
     return None

@@ -273,9 +273,11 @@ def draft_key(round_id: str) -> str:
 
 def go_on(round_: Round) -> None:
     """Nobody answered a question in time: take what its asker recommends (m8tes-http 4.5)."""
-    answer = recommended.responses(round_.context["questions"])
-    if round_.status != RoundStatus.PENDING or round_.continue_at is None or answer is None:
+    if round_.status != RoundStatus.PENDING or round_.continue_at is None:
         return
+    answer = recommended.responses(round_.context["questions"])
+    if answer is None:
+        raise ValueError(f"{round_} goes on by itself and recommends nothing")
     decider = Decider(user=None, via=recommended.VIA, name="the recommendation")
     settle(round_, answer, decider=decider, idempotency_key=f"{recommended.VIA}:{round_.pk}")
 
