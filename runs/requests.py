@@ -46,9 +46,17 @@ def approval(message: str) -> Requests:
     return {APPROVAL_KEY: form(APPROVAL_KEY, message, properties, ["decision"])}
 
 
-def plan(text: str) -> Requests:
+def plan(text: str, modes: Sequence[str] = ()) -> Requests:
+    """Approve a plan or ask for another one; an approval may name which of `modes` the run goes on in, as `then`."""
     properties = {"decision": _decision("approve", "revise"), "text": _TEXT}
-    return {PLAN_KEY: form(PLAN_KEY, text, properties, ["decision"])}
+    if not modes:
+        return {PLAN_KEY: form(PLAN_KEY, text, properties, ["decision"])}
+    request = form(PLAN_KEY, text, {**properties, "then": _decision(*modes)}, ["decision"])
+    request["requested_schema"]["anyOf"] = [
+        {"properties": {"decision": {"const": "approve"}}},
+        {"not": {"required": ["then"]}},
+    ]
+    return {PLAN_KEY: request}
 
 
 def outcome(message: str) -> Requests:

@@ -18,9 +18,10 @@ from approvals.cards.values import Arguments, Asked, Card, Option, Question, Ris
 from runs import recommended, requests
 from runs.access import Actor
 from runs.models import Round
-from runs.requests import APPROVAL_KEY
+from runs.requests import APPROVAL_KEY, PLAN_KEY
 from runs.risk import Risk
 from runs.round_states import RoundKind, RoundStatus
+from runs.run_states import PermissionMode
 from runs.visible import url_warnings, visible
 
 URGENT: Final = dt.timedelta(minutes=5)
@@ -123,7 +124,15 @@ def _plan(round_: Round) -> dict[str, Any]:
         "plan": visible(str(context.get("text") or "")),
         "revision": int(context.get("revision") or 0),
         "feedback": visible(str(context.get("feedback") or "")),
+        "then": _modes_of(round_),
     }
+
+
+def _modes_of(round_: Round) -> tuple[tuple[str, str], ...]:
+    """The modes that an approval may name, each with what it means; a plan from before there was a choice has none."""
+    properties = round_.requests[PLAN_KEY]["requested_schema"]["properties"]
+    modes = map(PermissionMode, properties.get("then", {}).get("enum", ()))
+    return tuple((mode.value, mode.describe) for mode in modes)
 
 
 def _outcome(round_: Round) -> dict[str, Any]:

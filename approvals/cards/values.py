@@ -238,6 +238,8 @@ class Card:
     plan: str = ""
     revision: int = 0
     feedback: str = ""
+    then: tuple[tuple[str, str], ...] = ()
+    """Modes in which the run may go on with an approved plan, each with what it means."""
     changed: Shown | None = None
     """What has changed since the turn began or the rule was made, where that is why it asks (R28)."""
     renewal: Renewal | None = None

@@ -16,7 +16,7 @@ from runs.local_tools import LOCAL, LocalTool
 from runs.models import Round, Run, Step, Tool, ToolCall, Turn
 from runs.round_states import RoundKind, RoundStatus
 from runs.rounds import Opening
-from runs.run_states import CallPhase, HumanInput, Outcome
+from runs.run_states import CallPhase, HumanInput, Outcome, PermissionMode, stricter
 from runs.steps import ProposePlan
 from runs.worker import planning
 
@@ -72,11 +72,18 @@ def plan(run: Run, turn: Turn, step: Step, proposal: ProposePlan) -> None:
     opening = Opening(
         kind=RoundKind.PLAN,
         operation_id=f"plan:{step.seq}",
-        requests=requests.plan(proposal.text),
+        requests=requests.plan(proposal.text, _may_follow(run)),
         context=context,
         shown_digest=digest(proposal.text),
     )
     rounds.open_round(run, turn, step, opening, deadline=deadline(run))
+
+
+def _may_follow(run: Run) -> list[str]:
+    """The modes in which a run may go on with an approved plan: others than its own, never laxer than its parent."""
+    floor = PermissionMode(run.parent.mode) if run.parent else PermissionMode.AUTONOMOUS
+    modes = (PermissionMode.APPROVAL, PermissionMode.AUTONOMOUS)
+    return [mode.value for mode in modes if mode != run.mode and stricter(mode, floor) is mode]
 
 
 def approval(run: Run, turn: Turn, step: Step, call: ToolCall) -> None:

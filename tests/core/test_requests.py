@@ -69,6 +69,18 @@ def test_only_an_approval_takes_edited_arguments_and_only_an_object() -> None:
     assert not accepts(FIXED["plan"], {"decision": "approve", "arguments": {}})
 
 
+def test_only_the_approval_of_a_plan_names_a_mode_and_only_one_that_is_offered() -> None:
+    request = requests.plan("1. Draft", ["approval", "autonomous"])["plan"]
+    for mode in ("approval", "autonomous"):
+        assert accepts(request, {"decision": "approve", "then": mode})
+        assert not accepts(request, {"decision": "revise", "then": mode})
+    assert accepts(request, {"decision": "approve"})
+    assert accepts(request, {"decision": "revise", "text": "Shorter"})
+    for mode in ("plan", "", None, 1):
+        assert not accepts(request, {"decision": "approve", "then": mode})
+    assert not accepts(FIXED["plan"], {"decision": "approve", "then": "approval"}), "it offers none"
+
+
 @pytest.mark.parametrize("key", FIXED)
 def test_a_request_says_its_key_its_mode_and_its_message(key: str) -> None:
     request = FIXED[key]

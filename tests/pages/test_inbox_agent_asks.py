@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from runs.requests import plan
 from tests.pages.inbox_page import decide, fresh, text
 
 CHANNELS = {
@@ -87,6 +88,29 @@ def test_a_revision_needs_to_say_what_should_change(client: Client, make_round: 
     decide(client, round_, decision="revise", text="Staging first")
     content = (fresh(round_).responses or {})["plan"]["content"]
     assert content == {"decision": "revise", "text": "Staging first"}
+
+
+def test_approving_a_plan_may_name_the_mode_that_follows(client: Client, make_round: Any) -> None:
+    round_ = make_round("plan", requests=plan("1. Step", ["approval", "autonomous"]))
+    page = text(client.get(f"/rounds/{round_.pk}/"))
+    assert '<option value="">Stay in the mode plan</option>' in page
+    assert '<option value="autonomous">Go on in the mode autonomous</option>' in page
+    refused = decide(client, round_, decision="revise", text="", then="autonomous")
+    assert '<option value="autonomous" selected>' in text(refused), "what was chosen is kept"
+    decide(client, round_, decision="approve", text="", then="autonomous")
+    content = (fresh(round_).responses or {})["plan"]["content"]
+    assert content == {"decision": "approve", "then": "autonomous"}
+    assert fresh(round_).run.mode == "autonomous"
+
+
+def test_a_mode_that_was_chosen_beside_a_revision_counts_for_nothing(client: Client, make_round: Any) -> None:
+    round_ = make_round("plan", requests=plan("1. Step", ["autonomous"]))
+    decide(client, round_, decision="revise", text="Staging first", then="autonomous")
+    assert (fresh(round_).status, fresh(round_).run.mode) == ("response_validated", "approval")
+
+
+def test_a_plan_without_a_choice_of_modes_shows_none(client: Client, make_round: Any) -> None:
+    assert 'name="then"' not in text(client.get(f"/rounds/{make_round('plan').pk}/"))
 
 
 def test_a_plan_that_is_not_the_one_shown_is_not_approved(client: Client, make_round: Any) -> None:
