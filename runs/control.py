@@ -236,7 +236,7 @@ def _override(run: Run, wanted: Overrides, user: User | None) -> None:
     kept = HumanInput(run.human_input) if mode is PermissionMode.AUTONOMOUS else None
     run.mode = mode.value
     if wanted.mode == PermissionMode.PLAN:  # whoever asks for it anew wants to see a plan for this message
-        pass
+        run.plan_approved = False
     run.human_input = resolve_human_input(mode, wanted.human_input or kept).value
     if wanted.tools is not None:
         run.tools = checked_tools(wanted.tools)
