@@ -9,22 +9,16 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
 
 from approvals import pins, rehearsal, resolutions
-from approvals.condition_shape import (
-    TESTED,
-    check_for,
-    condition_digest,
-    has_pattern,
-    match_key,
-    stored_condition,
-)
+from approvals.condition_shape import condition_digest, match_key, stored_condition
 from approvals.facts import Effect
 from approvals.models import Change, Policy, Source
+from approvals.rule_checks import MAX_REASON, check, check_note
 from approvals.rules import (
     MAX_DAYS,
     Rule,
@@ -37,15 +31,18 @@ from approvals.rules import (
 from runs import access, audit
 from runs.access import Actor
 from runs.durations import utc_text
-from runs.errors import ModelValidationError, NotAllowed, NotFound, StateConflict
+from runs.errors import ModelValidationError, NotAllowed, StateConflict
 from runs.models import Role
 from runs.visible import visible
 
 __all__ = [
     "MAX_DAYS",
     "Rule",
+    "agree",
     "edit",
+    "existing",
     "grant",
+    "has_expired",
     "parse_target",
     "preview",
     "remembering",
@@ -53,13 +50,9 @@ __all__ = [
     "revoke",
     "rule_sentence",
     "rule_text",
+    "store",
     "suspend",
 ]
-
-MAX_NOTE: Final = 500
-MAX_REASON: Final = 300
-MAX_TESTED: Final = 40
-"""Rules of one owner and target whose conditions have to be tried on every call; it bounds what a decision reads."""
 
 
 @transaction.atomic
@@ -85,7 +78,7 @@ def grant(
     """
     if actor is not None:
         actor.require(Role.OPERATOR if source is Source.RUN_APPROVAL else Role.ADMIN)
-    _check(actor, rule, source, note)
+    check(actor, rule, source, note)
     if actor is not None:
         rehearsal.check(rehearsal.rehearse(rule), shown=shown, confirmed=confirmed)
     return store(actor, rule, source=source, note=note)
@@ -124,6 +117,20 @@ def store(actor: Actor | None, rule: Rule, *, source: Source, note: str, suspend
     return policy
 
 
+def existing(rule: Rule) -> Policy | None:
+    """The row that `store` would renew for a rule, locked; must run inside a transaction."""
+    server, tool = parse_target(rule.target)
+    rows = Policy.objects.select_for_update().filter(account=rule.account, effect=rule.effect.value)
+    return rows.filter(
+        scope=rule.scope.value,
+        end_user=rule.end_user,
+        run=rule.run,
+        target_server=server,
+        target_tool=tool,
+        condition_digest=condition_digest(rule.condition),
+    ).first()
+
+
 @transaction.atomic
 def edit(actor: Actor, policy_id: int, *, expires_at: dt.datetime | None, note: str) -> Policy:
     """Set the end (None: until revoked) and the note of a rule. Admins only.
@@ -132,7 +139,7 @@ def edit(actor: Actor, policy_id: int, *, expires_at: dt.datetime | None, note: 
     that has expired: what it would allow now has to be looked at anew, so it is made anew.
     """
     policy = _administered(actor, policy_id)
-    _check_note(note)
+    check_note(note)
     _check_not_expired(policy)
     if expires_at is not None and expires_at <= timezone.now():
         raise ModelValidationError("The end of a rule lies in the future. To end it now, revoke it.")
@@ -203,51 +210,6 @@ def revoke(actor: Actor, policy_id: int) -> None:
         raise NotAllowed("Somebody else made this rule. Ask an admin to revoke it.")
     _record(actor, Change.REVOKED, policy)
     policy.delete()
-
-
-def check_rule(rule: Rule, source: Source) -> None:
-    """Raise ModelValidationError for a target or condition that a rule of this source cannot have."""
-    server, tool = parse_target(rule.target)
-    check_for(rule.effect, rule.condition)
-    if source is Source.RUN_APPROVAL and has_pattern(rule.condition):
-        raise ModelValidationError(
-            "What is remembered is remembered literally; patterns are for admins to write."
-        )
-    if match_key(rule.condition) != TESTED:
-        return
-    beside = Policy.objects.filter(
-        account=rule.account,
-        scope=rule.scope.value,
-        end_user=rule.end_user,
-        run=rule.run,
-        target_server=server,
-        target_tool=tool,
-        match_key=TESTED,
-    ).exclude(condition_digest=condition_digest(rule.condition))
-    if beside.count() >= MAX_TESTED:
-        raise ModelValidationError(
-            f"There are {MAX_TESTED} rules with conditions on {visible(rule.target)} already. Revoke some, or write "
-            "one pattern for several."
-        )
-
-
-def _check(actor: Actor | None, rule: Rule, source: Source, note: str) -> None:
-    _check_account(actor, rule)
-    _check_note(note)
-    check_rule(rule, source)
-
-
-def _check_account(actor: Actor | None, rule: Rule) -> None:
-    """An owner of another account looks like one that does not exist (house style 9)."""
-    accounts = {owner.account_id for owner in (rule.end_user, rule.run) if owner is not None}
-    accounts.add(actor.account.pk if actor else rule.account.pk)
-    if accounts != {rule.account.pk}:
-        raise NotFound(f"There is no such user or run in {rule.account.name}.")
-
-
-def _check_note(note: str) -> None:
-    if len(note) > MAX_NOTE:
-        raise ModelValidationError(f"A note has at most {MAX_NOTE} characters.")
 
 
 def _administered(actor: Actor, policy_id: int) -> Policy:

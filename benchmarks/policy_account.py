@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def _shapes(rules: int) -> dict[str, dict[str, Any]]:
-    from approvals.policies import MAX_TESTED
+    from approvals.rule_checks import MAX_TESTED
 
     return {
         "few": {},

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from approvals import policies
+from approvals import policies, rule_checks
 from approvals.conditions import ArgumentTest, exactly
 from approvals.facts import Effect
 from approvals.models import Policy, Source
@@ -139,7 +139,7 @@ def test_a_new_rule_for_exactly_these_arguments_closes_the_waiting_calls_that_ha
 def test_rules_whose_conditions_must_be_tried_are_bounded_per_owner_and_target(
     account: Account, customer: EndUser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(policies, "MAX_TESTED", 2)
+    monkeypatch.setattr(rule_checks, "MAX_TESTED", 2)
     for value in (1, 2):
         grant(None, rule(account, condition=(equals("amount", value),)), source=Source.API)
     with pytest.raises(ModelValidationError, match="Revoke some"):
