@@ -114,16 +114,17 @@ def test_every_row_of_the_table(caller: Caller, make_round: MakeRound, case: Cas
     assert (body["status"] if case.http == 200 else error_code(response)) == case.result
 
 
-@pytest.mark.parametrize("remember", [False, True])
+@pytest.mark.parametrize(("decision", "remember"), [("deny", False), ("allow", False), ("allow", True)])
 def test_an_overdue_request_has_expired_by_the_answer(
-    caller: Caller, make_round: MakeRound, remember: bool
+    caller: Caller, make_round: MakeRound, decision: str, remember: bool
 ) -> None:
     round_ = make_round()
     _overdue(caller, round_)
 
-    assert error_code(decide(caller, round_, "deny", remember=remember)) == "run_not_active"
+    assert error_code(decide(caller, round_, decision, remember=remember)) == "run_not_active"
     assert fresh(round_).outcome == "timed_out"
     assert Event.objects.filter(run=round_.run_id, type="round.late_answer").exists()
+    assert not Policy.objects.exists()
 
 
 @pytest.mark.parametrize("kind", ["question", "plan", "outcome", "elicitation"])
