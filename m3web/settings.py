@@ -109,9 +109,20 @@ REST_FRAMEWORK = {
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["m3web.api.body.JsonBody"],
+    "DEFAULT_SCHEMA_CLASS": "m3web.api.schema.Described",
     "EXCEPTION_HANDLER": "m3web.api.errors.handle",
     "UNAUTHENTICATED_USER": None,
     "UNICODE_JSON": False,  # a text from outside may hold half a character, which has no UTF-8 form
+}
+
+SPECTACULAR_SETTINGS = {
+    "TITLE": "M3 Web",
+    "DESCRIPTION": "Runs of agents, the pauses in which people decide, and what both need.",
+    "VERSION": "2",
+    "OAS_VERSION": "3.1.1",
+    "COMPONENT_SPLIT_PATCH": False,
+    "PATH_CONVERTER_OVERRIDES": {"int": {"type": "integer", "minimum": 0}},
+    "POSTPROCESSING_HOOKS": ["m3web.api.schema.postprocess"],
 }
 
 STATIC_URL = "static/"

@@ -16,7 +16,7 @@ from runs.errors import M3Error
 
 logger = logging.getLogger(__name__)
 
-_TYPES = {
+TYPES = {
     401: "authentication_error",
     403: "permission_error",
     404: "not_found_error",
@@ -98,7 +98,7 @@ def _envelope(status: int, code: str, message: str, details: Mapping[str, Any]) 
     fields: dict[str, Any] = {"fields": []} if status == 422 else {}
     return {
         "error": {
-            "type": _TYPES.get(status, "api_error" if status >= 500 else "invalid_request_error"),
+            "type": TYPES.get(status, "api_error" if status >= 500 else "invalid_request_error"),
             "message": message,
             "code": status,
             "error_code": code,

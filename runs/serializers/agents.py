@@ -38,7 +38,7 @@ class AgentLine(serializers.Serializer[Agent]):
     harness = serializers.CharField()
     servers = serializers.SerializerMethodField()
     tools = serializers.SerializerMethodField(method_name="get_servers")
-    default_permission_mode = serializers.CharField(source="default_mode")
+    default_permission_mode = Word(PermissionMode, source="default_mode")
     elicitation_timeout = serializers.CharField(allow_null=True)
     status = serializers.SerializerMethodField()
     user_id = serializers.CharField(source="end_user.user_id", allow_null=True)
@@ -49,16 +49,16 @@ class AgentLine(serializers.Serializer[Agent]):
         """By name; m8tes clients know them as the agent's tools."""
         return [server.name for server in agent.servers.all()]
 
-    def get_status(self, agent: Agent) -> str:
-        return (Status.ENABLED if agent.enabled else Status.DISABLED).value
+    def get_status(self, agent: Agent) -> Status:
+        return Status.ENABLED if agent.enabled else Status.DISABLED
 
 
 class AgentShape(AgentLine):
     """An agent in full."""
 
     instructions = serializers.CharField()
-    definition = serializers.JSONField()
-    metadata = serializers.JSONField()
+    definition = serializers.DictField()
+    metadata = serializers.DictField()
 
 
 class _Servers(serializers.ListField):

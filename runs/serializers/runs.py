@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 from rest_framework import serializers
 
@@ -63,7 +63,9 @@ class RunQuery(ListQuery):
 
 
 class RunLine(serializers.Serializer[Run]):
-    """A run without what may be long; its rows come from `runs.api.run_rows`."""
+    """A run without what may be long."""
+
+    # Its rows come from `runs.api.run_rows`.
 
     id = serializers.IntegerField(source="pk")
     agent_id = serializers.IntegerField()
@@ -76,7 +78,7 @@ class RunLine(serializers.Serializer[Run]):
     status = serializers.SerializerMethodField()
     error_code = serializers.CharField(allow_null=True)
     failure_kind = serializers.SerializerMethodField()
-    permission_mode = serializers.CharField(source="mode")
+    permission_mode = Word(PermissionMode, source="mode")
     human_in_the_loop = serializers.SerializerMethodField()
     needs_reply = serializers.SerializerMethodField()
     delivery = serializers.SerializerMethodField()
@@ -96,10 +98,10 @@ class RunLine(serializers.Serializer[Run]):
         """The run whose agent started this one."""
         return {"run_id": run.parent.pk, "teammate_id": run.parent.agent_id} if run.parent else None
 
-    def get_status(self, run: Run) -> str:
-        return _status(run).value
+    def get_status(self, run: Run) -> ApiStatus:
+        return _status(run)
 
-    def get_failure_kind(self, run: Run) -> str | None:
+    def get_failure_kind(self, run: Run) -> Literal["error"] | None:
         return "error" if _status(run) is ApiStatus.FAILED else None
 
     def get_human_in_the_loop(self, run: Run) -> bool:
@@ -109,7 +111,8 @@ class RunLine(serializers.Serializer[Run]):
         """Whether it waits for a person."""
         return _status(run) is ApiStatus.AWAITING_APPROVAL
 
-    def get_delivery(self, run: Run) -> str | None:
+    def get_delivery(self, run: Run) -> Literal["resumed", "queued"] | None:
+        """Of a reply: whether the run went on with it, or it waits for the turn at work (m8tes-http 5.8)."""
         return "queued" if _waiting(run) else None
 
     def get_queued_message_id(self, run: Run) -> int | None:
@@ -134,11 +137,11 @@ class RunShape(RunLine):
     message = serializers.CharField()
     output = serializers.CharField(allow_null=True)
     error = serializers.CharField(allow_null=True)
-    tools = serializers.JSONField(allow_null=True)
-    metadata = serializers.JSONField()
+    tools = serializers.ListField(child=serializers.CharField(), allow_null=True)
+    metadata = serializers.DictField()
     files = serializers.SerializerMethodField()
 
-    def get_files(self, run: Run) -> list[Any]:
+    def get_files(self, run: Run) -> list[dict[str, Any]]:
         """Runs here make none."""
         return []
 
@@ -214,7 +217,7 @@ class EventShape(serializers.Serializer[Event]):
     at = serializers.DateTimeField()
     turn_id = serializers.UUIDField(allow_null=True)
     actor = serializers.CharField(source="actor_name")
-    payload = serializers.JSONField()
+    payload = serializers.DictField()
 
 
 class AccountEvent(EventShape):

@@ -103,8 +103,9 @@ class WordShape(serializers.Serializer[Any]):
 
 
 class ToolLine(serializers.Serializer[Tool]):
-    """A tool without its schemas. Its rows come from `with_words`."""
+    """A tool without its schemas."""
 
+    # Its rows come from `with_words`.
     id = serializers.IntegerField(source="pk")
     name = serializers.CharField()
     full_name = serializers.CharField()

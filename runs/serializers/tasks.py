@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from rest_framework import serializers
 
@@ -32,7 +32,7 @@ class TaskShape(serializers.Serializer[Task]):
     name = serializers.SerializerMethodField()
     instructions = serializers.CharField()
     tools = serializers.SerializerMethodField()
-    permission_mode = serializers.CharField(source="default_mode", allow_null=True)
+    permission_mode = Word(PermissionMode, source="default_mode", allow_null=True)
     user_id = serializers.CharField(source="end_user.user_id", allow_null=True)
     status = serializers.SerializerMethodField()
     created_at = serializers.DateTimeField()
@@ -44,7 +44,7 @@ class TaskShape(serializers.Serializer[Task]):
     def get_tools(self, task: Task) -> list[str]:
         return list(task.tools or [])
 
-    def get_status(self, task: Task) -> str:
+    def get_status(self, task: Task) -> Literal["enabled"]:
         """What pauses a task elsewhere is its clock, and there is none here."""
         return "enabled"
 

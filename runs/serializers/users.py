@@ -20,7 +20,7 @@ class UserShape(serializers.Serializer[EndUser]):
     name = serializers.SerializerMethodField()
     email = serializers.SerializerMethodField()
     company = serializers.SerializerMethodField()
-    metadata = serializers.JSONField()
+    metadata = serializers.DictField()
     run_limit = serializers.SerializerMethodField(method_name="get_limit")
     cost_limit_cents = serializers.SerializerMethodField(method_name="get_limit")
     rate_per_minute = serializers.SerializerMethodField(method_name="get_limit")

@@ -1,0 +1,252 @@
+"""The OpenAPI 3.1 description of the API, made from the routes, the serializers and `schema_operations`."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from django.http import HttpRequest, JsonResponse
+from django.views.decorators.http import require_safe
+from drf_spectacular.generators import SchemaGenerator
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
+from rest_framework import serializers
+from rest_framework.permissions import SAFE_METHODS
+
+from m3web.api import schema_fields
+from m3web.api.errors import TYPES
+from m3web.api.schema_examples import EXAMPLES
+from m3web.api.schema_operations import OPERATIONS, Operation, Shape
+from runs.api.idempotency import HEADER, REPLAYED
+from runs.idempotency import MAX_KEY
+
+__all__ = ["Described", "address_of", "document", "schema", "schema_fields"]
+
+PREFIX: Final = "/api/v2/"
+SSE: Final = "text/event-stream"
+JSON: Final = "application/json"
+
+REFUSALS: Final[Mapping[int, str]] = {
+    401: "No valid API key and no session",
+    403: "The role does not permit it",
+    404: "Not there, or not yours",
+    409: "No longer in a state that permits it",
+    413: "The body is too large",
+    415: "The body is not application/json",
+    422: "What was sent does not fit; nothing has changed",
+}
+_REFERENCE = re.compile(r"\s*\([^()]*\b(?:m8tes-http [\d.]+|design section[s]? \d+|[ACR]\d+)[^()]*\)")
+
+
+class Mistake(serializers.Serializer[Any]):
+    """One field that is wrong."""
+
+    path = serializers.ListField(child=serializers.JSONField())
+    message = serializers.CharField()
+
+
+class Details(serializers.Serializer[Any]):
+    """Facts for a program: the code again, for a 422 each mistake, else the present state."""
+
+    error_code = serializers.CharField()
+    fields = Mistake(many=True, required=False)  # type: ignore[assignment]  # a field, not the base's attribute
+
+
+class Refusal(serializers.Serializer[Any]):
+    """Why nothing was done. `error_code` is stable."""
+
+    type = serializers.ChoiceField(choices=sorted({*TYPES.values(), "api_error", "invalid_request_error"}))
+    message = serializers.CharField()
+    code = serializers.IntegerField(help_text="The HTTP status.")
+    error_code = serializers.CharField()
+    request_id = serializers.CharField()
+    details = Details()
+
+
+class Error(serializers.Serializer[Any]):
+    """The one shape of every refusal."""
+
+    error = Refusal()
+
+
+@functools.cache
+def page_of(shape: Shape) -> Shape:
+    """The list envelope around `shape`; its cursor is an id, or a sequence number."""
+    cursor: type[serializers.Field[Any, Any, Any, Any]] = (
+        serializers.CharField
+        if isinstance(shape().fields.get("id"), serializers.CharField)
+        else serializers.IntegerField
+    )
+    members = {
+        "__doc__": "One page of a list.",
+        "data": shape(many=True),
+        "has_more": serializers.BooleanField(),
+        "next_starting_after": cursor(allow_null=True),
+    }
+    return type(f"{shape.__name__}Page", (serializers.Serializer,), members)
+
+
+def address_of(path: str) -> str:
+    """The address under /api/v2/."""
+    return path.removeprefix(PREFIX)
+
+
+class Described(AutoSchema):
+    """Describes a view by its entry in OPERATIONS; a view without one is no part of the description."""
+
+    @property
+    def entry(self) -> Operation | None:
+        return OPERATIONS.get(f"{self.method} {address_of(self.path)}")
+
+    @property
+    def operation(self) -> Operation:
+        if self.entry is None:
+            raise LookupError(f"{self.method} {self.path} is not described.")
+        return self.entry
+
+    def is_excluded(self) -> bool:
+        return self.entry is None
+
+    def get_operation_id(self) -> str:
+        """Such as `post_runs_reply`: the method and the fixed words of the address."""
+        words = re.sub(r"\{\w+\}", "one", address_of(self.path)).strip("/")
+        return "_".join([self.method.lower(), *re.split(r"[/-]", words)])
+
+    def get_summary(self) -> str:
+        return self.operation.says
+
+    def get_description(self) -> str:  # type: ignore[override]  # as in the base that it overrides
+        return ""
+
+    def get_tags(self) -> list[str]:
+        return [address_of(self.path).split("/")[0]]
+
+    def get_override_parameters(self) -> list[Any]:
+        parameters: list[Any] = [self.operation.query] if self.operation.query else []
+        if self.operation.once:
+            parameters += [
+                OpenApiParameter(
+                    HEADER,
+                    {"type": "string", "minLength": 1, "maxLength": MAX_KEY, "pattern": "^[!-~]+$"},
+                    OpenApiParameter.HEADER,
+                    description="The same key with the same request gives the same run, however often it is sent.",
+                ),
+                OpenApiParameter(
+                    REPLAYED, str, OpenApiParameter.HEADER, response=[200], description="Set on a replay."
+                ),
+            ]
+        return parameters
+
+    def get_request_serializer(self) -> Any:
+        return self.operation.body
+
+    def get_response_serializers(self) -> dict[Any, Any]:  # type: ignore[override]  # its type forgets this form
+        found: dict[Any, Any] = {} if self.operation.refused else dict(self._successes())
+        for status in sorted(self._refusals()):
+            found[status] = OpenApiResponse(Error, description=REFUSALS[status])
+        return found
+
+    def _successes(self) -> Iterator[tuple[Any, Any]]:
+        entry = self.operation
+        if entry.answer is not None:
+            shape = self._answer(entry, entry.answer)
+            yield (entry.status, JSON), OpenApiResponse(shape, description="As it is now")
+            if entry.once and entry.status != 200:
+                yield (200, JSON), OpenApiResponse(shape, description="What came of the same request before")
+        elif not entry.streams:
+            yield entry.status, OpenApiResponse(None, description="Done; there is no body")
+        if entry.streams:
+            yield (200, SSE), OpenApiResponse(OpenApiTypes.STR, description="Server-sent events")
+
+    def _answer(self, entry: Operation, answer: Shape) -> Any:
+        if entry.line is not None:
+            lines = [self.resolve_serializer(one, "response").ref for one in (answer, entry.line)]
+            return {
+                "allOf": [self.resolve_serializer(page_of(entry.line), "response").ref],
+                "properties": {"data": {"items": {"anyOf": lines}}},
+            }
+        return page_of(answer) if entry.page else answer(many=True) if entry.array else answer
+
+    def _refusals(self) -> set[int]:
+        entry = self.operation
+        statuses = {401, 403, *entry.refused}
+        if "{" in self.path or entry.query or entry.body:
+            statuses.add(404)
+        if entry.conflicts:
+            statuses.add(409)
+        if entry.query or entry.body:
+            statuses.add(422)
+        if self.method not in SAFE_METHODS:
+            statuses |= {413}
+        if entry.body:
+            statuses |= {415}
+        return statuses
+
+    def _get_request_for_media_type(
+        self, serializer: Any, direction: Any = "request"
+    ) -> tuple[dict[str, Any] | None, bool]:
+        """A PATCH here needs what its body says it needs; the framework's would need nothing."""
+        if serializer is None:
+            return None, False
+        component = self.resolve_serializer(serializer, direction)
+        return component.ref, True
+
+
+def postprocess(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """Examples, links from what was made to what can be done with it, and descriptions without our own references."""
+    for name, component in result["components"]["schemas"].items():
+        if name in EXAMPLES:
+            component["examples"] = EXAMPLES[name]
+        if "description" in component:
+            component["description"] = _public(component["description"])
+    _loosen(result)
+    _link(result["paths"])
+    return result
+
+
+def _public(text: str) -> str:
+    return _REFERENCE.sub("", " ".join(text.split()))
+
+
+def _loosen(node: Any) -> None:
+    """Any value or null is any value; as "one of" the two, null would be both and so forbidden."""
+    if isinstance(node, dict):
+        if node.get("oneOf") == [{}, {"type": "null"}]:
+            del node["oneOf"]
+        for inner in node.values():
+            _loosen(inner)
+    elif isinstance(node, list):
+        for inner in node:
+            _loosen(inner)
+
+
+def _link(paths: Mapping[str, Mapping[str, Any]]) -> None:
+    for made in [path for path in paths if path.endswith("/") and "post" in paths[path]]:
+        responses = paths[made]["post"]["responses"]
+        responses["201"]["links"] = {
+            operation["operationId"]: {
+                "operationId": operation["operationId"],
+                "parameters": {variable: f"$response.body#/{'user_id' if variable == 'user_id' else 'id'}"},
+            }
+            for path, methods in paths.items()
+            if path.startswith(made) and re.findall(r"\{(\w+)\}", path)
+            for variable in re.findall(r"\{(\w+)\}", path)[:1]
+            if path.count("{") == 1
+            for operation in methods.values()
+        }
+
+
+@functools.cache
+def document() -> dict[str, Any]:
+    """The whole description; it follows from the code alone, so it is made once per process."""
+    found: dict[str, Any] = SchemaGenerator().get_schema(request=None, public=True)
+    return found
+
+
+@require_safe
+def schema(request: HttpRequest) -> JsonResponse:
+    """The description as JSON. It says nothing about an installation, so nobody has to sign in for it."""
+    return JsonResponse(document())
