@@ -58,8 +58,9 @@ lock: $(VENV)/.dev
 	$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 		--quiet pyproject.toml --extra scale --group dev -o requirements/dev.txt
 	@for peer in $(wildcard tests/peers/*.in); do \
-		$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
-			--no-strip-extras --quiet $$peer -o $${peer%.in}.txt || exit 1; done
+		python=$$(sed -n 's/^# python: //p' $$peer); \
+		$(BIN)/uv pip compile --universal --python-version $${python:-3.11} --generate-hashes --no-emit-index-url \
+			--no-header --no-strip-extras --quiet $$peer -o $${peer%.in}.txt || exit 1; done
 
 # A virtual environment from locked, hashed packages. A bare Debian has python3 without venv; as root we add it.
 $(VENV)/bin/python:
@@ -93,11 +94,13 @@ $(NODE): tests/node/package-lock.json
 	else echo "npm is not here, so the servers from npm are not tested." >&2; fi
 
 # Software that tests compare us with or talk to, each in an environment of its own: nothing of it is ever imported by
-# ours. tests/peers/NAME.in says what, tests/peers/NAME.txt is its lock.
+# ours. tests/peers/NAME.in says what, tests/peers/NAME.txt is its lock. A line "# python: VERSION" in the former is for
+# metadata that ask for more than our 3.11 without needing it: it is locked for that version and installed on ours.
 tests/peers/.venv-%/.installed: tests/peers/%.txt | $(VENV)/bin/python
 	@echo "Installing the peer $* for the tests (once)..."
 	@if $(BIN)/python -m venv --clear $(@D) && $(@D)/bin/python -m pip install --quiet \
-			--disable-pip-version-check --require-hashes -r $<; then touch $@; \
+			--disable-pip-version-check --require-hashes \
+			$$(sed -n 's/^# python: .*/--ignore-requires-python/p' $(<:.txt=.in)) -r $<; then touch $@; \
 	else rm -rf $(@D); echo "The peer $* is not here, so what needs it is not tested." >&2; fi
 
 clean:
