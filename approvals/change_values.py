@@ -27,10 +27,10 @@ class Shown:
 
 @dataclass(frozen=True, kw_only=True)
 class Renewal:
-    """A rule that what it was made for has left behind.
+    """A rule that what it was made for has left behind, or that a person has suspended.
 
-    `rule` is its sentence, `tools` how many tools have changed, `token` stands for these changes, `may` is whether the
-    person who looks may renew it. `in_view` is whether the card beside it shows exactly these changes.
+    `rule` is its sentence, `tools` how many tools have changed, `token` stands for what is put aside, `may` is whether
+    the person who looks may renew it. `in_view` is whether the card beside it shows exactly these changes.
     """
 
     policy_id: int

@@ -61,6 +61,17 @@ class Planned:
     fate: Fate
     rehearsal: Rehearsal | None = None
 
+    @property
+    def before(self) -> dict[str, str | None]:
+        """What the row says, of that which can change; empty if there is none."""
+        return policies.said(self.policy) if self.policy else {}
+
+    @property
+    def after(self) -> dict[str, str | None]:
+        """What it says afterwards."""
+        entry = self.entry
+        return policies.saying(expires_at=entry.rule.expires_at, note=entry.note, suspended=entry.suspended)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
@@ -144,12 +155,8 @@ def _plan(actor: Actor, data: Any) -> Plan:
 def _fate(entry: Entry, policy: Policy | None) -> Fate:
     if policy is None:
         return Fate.MADE
-    same = (policy.expires_at, policy.note, policy.suspended_reason) == (
-        entry.rule.expires_at,
-        entry.note,
-        entry.suspended,
-    )
-    return Fate.UNCHANGED if same else Fate.CHANGED
+    wanted = policies.saying(expires_at=entry.rule.expires_at, note=entry.note, suspended=entry.suspended)
+    return Fate.UNCHANGED if policies.said(policy) == wanted else Fate.CHANGED
 
 
 def _exported(policy: Policy) -> dict[str, Any]:

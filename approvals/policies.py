@@ -50,6 +50,8 @@ __all__ = [
     "revoke",
     "rule_sentence",
     "rule_text",
+    "said",
+    "saying",
     "store",
     "suspend",
 ]
@@ -152,9 +154,9 @@ def agree(actor: Actor, policy: Policy, *, expires_at: dt.datetime | None, note:
 
     A rule that comes into force by it is pinned to what is offered now.
     """
-    before, comes_back = _said(policy), not suspended and (policy.suspended_reason or has_expired(policy))
+    before, comes_back = said(policy), not suspended and (policy.suspended_reason or has_expired(policy))
     policy.expires_at, policy.note, policy.suspended_reason = expires_at, note, suspended
-    after = _said(policy)
+    after = said(policy)
     if before == after:
         return False
     if comes_back:
@@ -237,13 +239,14 @@ def _pin(policy: Policy, suspended: str = "") -> None:
         resolutions.close_covered(policy, rule_sentence(policy))
 
 
-def _said(policy: Policy) -> dict[str, str | None]:
+def said(policy: Policy) -> dict[str, str | None]:
     """What can be edited, for the record of a change."""
-    return {
-        "expires_at": utc_text(policy.expires_at) if policy.expires_at else None,
-        "note": policy.note,
-        "suspended": policy.suspended_reason,
-    }
+    return saying(expires_at=policy.expires_at, note=policy.note, suspended=policy.suspended_reason)
+
+
+def saying(*, expires_at: dt.datetime | None, note: str, suspended: str) -> dict[str, str | None]:
+    """The same of a rule that is to say this."""
+    return {"expires_at": utc_text(expires_at) if expires_at else None, "note": note, "suspended": suspended}
 
 
 def _record(

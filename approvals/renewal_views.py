@@ -41,4 +41,4 @@ def _renew(request: HttpRequest, actor: Actor, policy_id: int) -> HttpResponse:
         return redirect("policy-renew", policy_id)
     messages.success(request, f"Renewed: {rule_sentence(policy)} It holds for what is offered now.")
     asked = visible(actor, Round.objects.all()).filter(pk=request.POST.get("round", "")).first()
-    return redirect("round", asked.pk) if asked else redirect("policy-list")
+    return redirect("round", asked.pk) if asked else redirect("policy-detail", policy.pk)

@@ -1,4 +1,4 @@
-"""Renewing a suspended rule from a page that shows what has changed since it was made (R28).
+"""Renewing a suspended rule from a page that shows what has changed since it was made, or why it was suspended (R28).
 
 `approvals.policies.renew` pins whatever is offered at that moment; here it is made sure that this is what the admin
 saw, because a server may change again between the look and the click.
@@ -18,12 +18,13 @@ from approvals.models import Policy
 from approvals.rules import rule_sentence
 from runs import access
 from runs.access import Actor
+from runs.canonical import digest
 from runs.errors import StateConflict
 from runs.models import Role, Server
 
 
 def renewal_of(actor: Actor, policy_id: int | None, *, in_view: Drifted | None = None) -> Renewal | None:
-    """What there is to renew about a rule; None if it is gone or nothing has changed.
+    """What there is to renew about a rule; None if it is gone or in force for all that it covers.
 
     `in_view` is the change that the asking page shows.
     """
@@ -36,15 +37,22 @@ def renewal_of(actor: Actor, policy_id: int | None, *, in_view: Drifted | None =
 
 
 def _renewal(actor: Actor, policy: Policy, drifted: Sequence[Drifted]) -> Renewal | None:
-    if not drifted:
+    if not drifted and not policy.suspended_reason:
         return None
     return Renewal(
         policy_id=policy.pk,
         rule=rule_sentence(policy),
         tools=len(drifted),
-        token=changes.token(drifted),
+        token=_token(policy, drifted),
         may=actor.may(Role.ADMIN),
     )
+
+
+def _token(policy: Policy, drifted: Sequence[Drifted]) -> str:
+    """Stands for what renewing puts aside; for the changes alone unless a person has suspended the rule too."""
+    if not policy.suspended_reason:
+        return changes.token(drifted)
+    return digest([changes.token(drifted), policy.suspended_reason])
 
 
 def shown(actor: Actor, policy_id: int) -> tuple[Policy, Renewal | None, Sequence[Shown]]:
@@ -66,8 +74,8 @@ def renew(actor: Actor, policy_id: int, token: str) -> Policy:
     # A look at the server stores what it finds under this lock, so nothing changes between the check and the pins.
     Server.objects.select_for_update().filter(account=policy.account_id, name=policy.target_server).first()
     drifted = pins.changes(policy)
-    if not drifted:
+    if not drifted and not policy.suspended_reason:
         raise StateConflict("Nothing has changed since this rule was made, or somebody renewed it already.")
-    if changes.token(drifted) != token:
+    if _token(policy, drifted) != token:
         raise StateConflict("It has changed again since you looked. Read what changed, then renew the rule.")
     return policies.renew(actor, policy_id)
