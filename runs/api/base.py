@@ -8,7 +8,9 @@ from typing import Any, ClassVar, TypeVar
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from rest_framework import serializers
+from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.permissions import SAFE_METHODS
+from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -45,6 +47,18 @@ class ActorView(APIView):
     def options(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Response:
         """Which methods there are stands in the header Allow; the framework would tell of its own inside."""
         return Response(status=204)
+
+
+class JsonOrEvents(DefaultContentNegotiation):
+    """For a view that may answer with a stream: whoever accepts events gets JSON where there are none."""
+
+    def select_renderer(
+        self, request: Request, renderers: Any, format_suffix: str | None = None
+    ) -> tuple[BaseRenderer, str]:
+        if "text/event-stream" in request.headers.get("Accept", ""):
+            return renderers[0], renderers[0].media_type
+        renderer, media_type = super().select_renderer(request, renderers, format_suffix)
+        return renderer, media_type
 
 
 class Limited(serializers.Serializer[Any]):

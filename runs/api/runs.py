@@ -11,8 +11,8 @@ from rest_framework.response import Response
 from runs import access, commands
 from runs.access import Actor
 from runs.api import idempotency, run_rows
-from runs.api.base import ActorView, Paging, check_scope, checked, list_response
-from runs.api.stream import AnyAccept, stream_response
+from runs.api.base import ActorView, JsonOrEvents, Paging, check_scope, checked, list_response
+from runs.api.stream import stream_response
 from runs.control import Overrides, Submission
 from runs.errors import ModelValidationError
 from runs.idempotency import Receipt
@@ -30,7 +30,7 @@ class FilesNotSupported(ModelValidationError):
 
 
 class RunList(ActorView):
-    content_negotiation_class = AnyAccept
+    content_negotiation_class = JsonOrEvents
 
     def get(self, request: Request) -> Response:
         """The account's runs, newest first; without a `user_id` those that are for no end user."""
@@ -59,7 +59,9 @@ class RunList(ActorView):
 
 class RunDetail(ActorView):
     def get(self, request: Request, run_id: int) -> Response:
-        return Response(shown(self.actor, _run(self.actor, request, run_id).pk))
+        run = access.get(self.actor, run_rows.rows(self.actor), pk=run_id)
+        check_scope(request, run.end_user)
+        return Response(RunShape(run).data)
 
 
 class RunCancel(ActorView):
@@ -70,7 +72,7 @@ class RunCancel(ActorView):
 
 
 class RunReply(ActorView):
-    content_negotiation_class = AnyAccept
+    content_negotiation_class = JsonOrEvents
 
     def post(self, request: Request, run_id: int) -> HttpResponseBase:
         """Open the next turn; the run has its new status before this answers (m8tes-http 5.8)."""

@@ -11,9 +11,8 @@ from rest_framework.response import Response
 from runs import access, commands, tasks
 from runs.access import Actor
 from runs.api import idempotency
-from runs.api.base import ActorView, check_scope, checked, list_response, of_scope
+from runs.api.base import ActorView, JsonOrEvents, check_scope, checked, list_response, of_scope
 from runs.api.runs import human_input, started
-from runs.api.stream import AnyAccept
 from runs.models import Task
 from runs.serializers import NewTask, NewTaskRun, TaskChange, TaskQuery, TaskShape
 
@@ -55,7 +54,7 @@ class TaskDetail(ActorView):
 
 
 class TaskRuns(ActorView):
-    content_negotiation_class = AnyAccept
+    content_negotiation_class = JsonOrEvents
 
     def post(self, request: Request, task_id: int) -> HttpResponseBase:
         """Start a run of the task, as `RunList.post` starts one of an agent."""

@@ -77,10 +77,13 @@ def test_a_run_shows_what_is_known_of_it_and_no_more(
 
 
 def test_a_started_run_may_be_followed_as_a_stream(calling: Calling, alice: User, agent: Agent) -> None:
-    response = calling(alice).send(
-        "POST", "runs/", body_for(agent, stream=True), headers={"Accept": "text/event-stream"}
-    )
+    caller, headers = calling(alice), {"Accept": "text/event-stream"}
 
+    response = caller.send("POST", "runs/", body_for(agent, stream=True), headers=headers)
+
+    assert fields_of(caller.send("POST", "runs/", body_for(agent, message=5), headers=headers)) == [
+        ["message"]
+    ]
     assert (response.status_code, response["X-Run-Id"]) == (200, str(Run.objects.get().pk))
     assert response["Content-Type"].startswith("text/event-stream")
 
