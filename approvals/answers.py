@@ -209,10 +209,8 @@ def _plan(post: QueryDict) -> Posted:
     if decision == "revise" and not text:
         return _refused(Problem(anchor="id_text", message="Say what should change in the plan."))
     content = {"decision": decision, "text": text} if text else {"decision": decision}
-    if decision == "approve" and post.get(
-        "then"
-    ):  # the choice stands beside both buttons and is about one of them
-        content["then"] = post["then"]
+    if decision == "approve" and (then := post.get("then", "")):
+        content["then"] = then  # the choice stands beside both buttons and is about this one
     return Posted(responses={PLAN_KEY: _accept(content)}, note=text)
 
 

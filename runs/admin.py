@@ -1,7 +1,7 @@
 """Django's admin: for looking, and for the few rows that no state rule guards.
 
 What has a life of its own (runs, rounds, history) is read-only here, because a save from this page would pass by
-leases, state machines and the hash chain. Secrets are never shown.
+leases, state machines and the hash chain. What can be changed is told to the ledger. Secrets are never shown.
 """
 
 from __future__ import annotations
@@ -12,11 +12,14 @@ from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin
 from django.http import HttpRequest
 
+from runs import audit
 from runs.models import (
     Account,
     Agent,
     EndUser,
     Event,
+    Ledger,
+    LedgerEntry,
     Membership,
     Round,
     Run,
@@ -53,6 +56,29 @@ class ReadOnlyAdmin(ModelAdmin):
         return False
 
 
+class NotedAdmin(ModelAdmin):
+    """What is changed here is told to the ledger of its account, like what is changed anywhere else."""
+
+    def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> Any:
+        self._note(request, "admin.added", obj, message)
+        return super().log_addition(request, obj, message)
+
+    def log_change(self, request: HttpRequest, obj: Any, message: Any) -> Any:
+        self._note(request, "admin.changed", obj, message)
+        return super().log_change(request, obj, message)
+
+    def log_deletions(self, request: HttpRequest, queryset: Any) -> Any:
+        for obj in queryset:
+            self._note(request, "admin.deleted", obj, [])
+        return super().log_deletions(request, queryset)
+
+    def _note(self, request: HttpRequest, action: str, obj: Any, message: Any) -> None:
+        account = obj if isinstance(obj, Account) else (obj.server if isinstance(obj, Tool) else obj).account
+        user = request.user if isinstance(request.user, User) else None
+        facts = {"name": str(obj), "changes": message}
+        audit.note(account, user, action, f"{self.opts.model_name} {obj.pk}", facts)
+
+
 admin.site.register(User, UserAdmin)
 
 
@@ -63,13 +89,13 @@ class MembershipInline(TabularInline):
 
 
 @admin.register(Account)
-class AccountAdmin(ModelAdmin):
+class AccountAdmin(NotedAdmin):
     list_display = ("name", "slug", "elicitation_timeout", "created_at")
     inlines = (MembershipInline,)
 
 
 @admin.register(EndUser)
-class EndUserAdmin(ModelAdmin):
+class EndUserAdmin(NotedAdmin):
     list_display = ("user_id", "account", "name", "company")
     search_fields = ("user_id", "name")
     readonly_fields = ("account", "user_id")
@@ -84,7 +110,7 @@ class ServerAdmin(ReadOnlyAdmin):
 
 
 @admin.register(Tool)
-class ToolAdmin(ModelAdmin):
+class ToolAdmin(NotedAdmin):
     """An admin's words about a tool; everything else about it is the server's."""
 
     list_display = ("name", "server", "risk", "idempotent", "replay_allowed", "present")
@@ -115,7 +141,7 @@ class AgentAdmin(ReadOnlyAdmin):
 
 
 @admin.register(Task)
-class TaskAdmin(ModelAdmin):
+class TaskAdmin(NotedAdmin):
     list_display = ("__str__", "account", "agent", "default_mode")
     raw_id_fields = ("agent", "end_user")
 
@@ -161,3 +187,17 @@ class EventAdmin(ReadOnlyAdmin):
     list_display = ("run_id", "seq", "type", "actor_name", "at")
     list_filter = ("type",)
     ordering = ("-id",)
+
+
+@admin.register(LedgerEntry)
+class LedgerEntryAdmin(ReadOnlyAdmin):
+    list_display = ("account", "seq", "action", "subject", "actor_name", "at")
+    list_filter = ("account", "action")
+    list_select_related = ("account",)
+    ordering = ("-id",)
+
+
+@admin.register(Ledger)
+class LedgerAdmin(ReadOnlyAdmin):
+    list_display = ("account", "seq", "head")
+    list_select_related = ("account",)

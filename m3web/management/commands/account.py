@@ -13,6 +13,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import transaction
 from django.utils.text import slugify
 
+from runs import audit
 from runs.models import Account, Membership, Role, User
 
 PASSWORD_VARIABLE = "M3_ADMIN_PASSWORD"  # noqa: S105 - the name of a variable, not a password
@@ -100,4 +101,8 @@ def make_admin(user: User, account: Account) -> None:
         raise CommandError(
             f"{user.get_username()} belongs to {elsewhere.account.name} already. Choose another user name."
         )
+    if Membership.objects.filter(account=account, user=user, role=Role.ADMIN.value).exists():
+        return
     Membership.objects.update_or_create(account=account, user=user, defaults={"role": Role.ADMIN.value})
+    facts = {"name": user.get_username(), "role": Role.ADMIN.value}
+    audit.note(account, None, "member.set", f"user {user.pk}", facts)
