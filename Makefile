@@ -10,12 +10,13 @@ PEERS := $(patsubst tests/peers/%.in,tests/peers/.venv-%/.installed,$(wildcard t
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help up test test-sqlite test-postgres check format lock conformance bench system-packages clean
+.PHONY: help up test test-sqlite test-postgres check api-check format lock conformance bench system-packages clean
 
 help:
 	@echo "make up           start M3 Web with a demo on http://127.0.0.1:$(PORT) (PORT=, M3_DEMO=0 for an empty one)"
 	@echo "make test         install what the tests need and run them all (test-sqlite, then test-postgres)"
 	@echo "make check        lint, types, import rules, migrations"
+	@echo "make api-check    call every address of the API with good and bad data and compare it with its description"
 	@echo "make conformance  run the protocol's own client scenarios against our client"
 	@echo "make bench        print the benchmarks' ratios"
 	@echo "make format       reformat the code; make lock: resolve the dependencies anew"
@@ -38,6 +39,9 @@ check: $(VENV)/.dev
 	$(BIN)/lint-imports
 	$(BIN)/python manage.py makemigrations --check --dry-run
 	$(BIN)/python manage.py check --fail-level WARNING
+
+api-check: $(VENV)/.dev
+	M3_TEST_REPEATS=$${M3_TEST_REPEATS:-500} $(BIN)/python -m pytest tests/api/test_api_check.py $(PYTEST_ARGS)
 
 conformance: $(VENV)/.dev $(NODE)
 	$(BIN)/python -m pytest tests/conformance $(PYTEST_ARGS)

@@ -87,7 +87,6 @@ class RoundLine(serializers.Serializer[Round]):
     version = serializers.IntegerField()
     deadline = serializers.DateTimeField(allow_null=True)
     continue_at = serializers.DateTimeField(allow_null=True)
-    continue_at = serializers.DateTimeField(allow_null=True)
     created_at = serializers.DateTimeField()
     decided_by = serializers.CharField(source="decided_by.username", allow_null=True)
     decided_via = serializers.SerializerMethodField()

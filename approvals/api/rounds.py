@@ -30,7 +30,6 @@ _LINE = (
     "version",
     "deadline",
     "continue_at",
-    "continue_at",
     "created_at",
     "updated_at",
     "response_validated_at",

@@ -192,7 +192,7 @@ class Described(AutoSchema):
         if serializer is None:
             return None, False
         component = self.resolve_serializer(serializer, direction)
-        return component.ref, True
+        return component.ref, "required" in component.schema
 
 
 def postprocess(result: dict[str, Any], **_: Any) -> dict[str, Any]:
@@ -200,43 +200,62 @@ def postprocess(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     for name, component in result["components"]["schemas"].items():
         if name in EXAMPLES:
             component["examples"] = EXAMPLES[name]
-        if "description" in component:
-            component["description"] = _public(component["description"])
-    _loosen(result)
+    _mend(result)
     _link(result["paths"])
     return result
 
 
-def _public(text: str) -> str:
-    return _REFERENCE.sub("", " ".join(text.split()))
+def _mend(node: Any) -> None:
+    """What the generator writes of null is mended, and our references are for us.
 
-
-def _loosen(node: Any) -> None:
-    """Any value or null is any value; as "one of" the two, null would be both and so forbidden."""
-    if isinstance(node, dict):
-        if node.get("oneOf") == [{}, {"type": "null"}]:
-            del node["oneOf"]
-        for inner in node.values():
-            _loosen(inner)
-    elif isinstance(node, list):
+    Any value or null is any value; as "one of" the two, null would be both and so forbidden. A word or null is one of
+    the words or null; without null among the words it would be forbidden too.
+    """
+    if isinstance(node, list):
         for inner in node:
-            _loosen(inner)
+            _mend(inner)
+    if not isinstance(node, dict):
+        return
+    if node.get("oneOf") == [{}, {"type": "null"}]:
+        del node["oneOf"]
+    if "null" in node.get("type", ()) and isinstance(node.get("enum"), list) and None not in node["enum"]:
+        node["enum"] = [*node["enum"], None]
+    if isinstance(node.get("description"), str):
+        node["description"] = _REFERENCE.sub("", " ".join(node["description"].split()))
+    for inner in node.values():
+        _mend(inner)
 
 
 def _link(paths: Mapping[str, Mapping[str, Any]]) -> None:
-    for made in [path for path in paths if path.endswith("/") and "post" in paths[path]]:
-        responses = paths[made]["post"]["responses"]
-        responses["201"]["links"] = {
-            operation["operationId"]: {
-                "operationId": operation["operationId"],
-                "parameters": {variable: f"$response.body#/{'user_id' if variable == 'user_id' else 'id'}"},
-            }
-            for path, methods in paths.items()
-            if path.startswith(made) and re.findall(r"\{(\w+)\}", path)
-            for variable in re.findall(r"\{(\w+)\}", path)[:1]
-            if path.count("{") == 1
-            for operation in methods.values()
-        }
+    """What can be done with each thing that was made or is listed: with one made, and with the first one of a page."""
+    for path, methods in paths.items():
+        for method, status, where in (
+            ("post", "201", "$response.body#"),
+            ("get", "200", "$response.body#/data/0"),
+        ):
+            answer = methods.get(method, {}).get("responses", {}).get(status)
+            operations = list(_about(path, paths))
+            if answer is not None and operations:
+                answer["links"] = {
+                    one["operationId"]: _to(one, path, variable, where) for one, variable in operations
+                }
+
+
+def _about(path: str, paths: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], str]]:
+    """The operations on one member of the collection at `path`, each with the name of the member's id."""
+    for inner, methods in paths.items():
+        match = re.fullmatch(rf"{re.escape(path.rstrip('/'))}/\{{(\w+)\}}(/[^{{}}]*)?", inner)
+        if match:
+            yield from ((operation, match[1]) for operation in methods.values())
+
+
+def _to(operation: Mapping[str, Any], path: str, variable: str, where: str) -> dict[str, Any]:
+    given = {name: f"$request.path.{name}" for name in re.findall(r"\{(\w+)\}", path)}
+    member = "user_id" if variable == "user_id" else "id"
+    return {
+        "operationId": operation["operationId"],
+        "parameters": {**given, variable: f"{where}/{member}"},
+    }
 
 
 @functools.cache

@@ -73,7 +73,7 @@ class Unavailable(serializers.Field[Any, Any, Any, Any]):
         self.off = off
 
     def to_internal_value(self, data: Any) -> None:
-        if data != self.off:
+        if type(data) is not type(self.off) or data != self.off:  # 0 is not false
             raise serializers.ValidationError(self.why)
 
 

@@ -180,7 +180,7 @@ class AgentNamed(serializers.Serializer[Any]):
     def validate(self, values: dict[str, Any]) -> dict[str, Any]:
         if values.get("teammate_id") not in (None, values["agent_id"]):
             raise serializers.ValidationError({"teammate_id": "Is the same as agent_id. Send one of them."})
-        return values
+        return dict(super().validate(values))
 
 
 class Streamed(serializers.Serializer[Any]):

@@ -123,7 +123,7 @@ def test_every_kind_of_step_has_an_example() -> None:
 def routed() -> Iterator[tuple[str, str]]:
     for route in routes.urlpatterns:
         view: Any = getattr(route.callback, "view_class", None)
-        if issubclass(view, ActorView):
+        if view is not None and issubclass(view, ActorView):
             address = re.sub(r"<\w+:(\w+)>", r"{\1}", str(route.pattern))
             for method in ("get", "post", "put", "patch", "delete"):
                 if hasattr(view, method):
@@ -150,7 +150,11 @@ BODIES: dict[str, type[serializers.Serializer[Any]]] = {
     "NewWebhook": of_runs.NewWebhook,
     "WebhookChange": of_runs.WebhookChange,
     "NewMode": of_rounds.NewMode,
+    "NewServer": of_runs.NewServer,
+    "ServerChange": of_runs.ServerChange,
+    "WordChange": of_runs.WordChange,
     "Answer": of_rounds.Answer,
+    "Draft": of_rounds.Draft,
     "Decision": of_rounds.Decision,
     "QuestionAnswers": of_rounds.QuestionAnswers,
     "NewPolicy": of_rounds.NewPolicy,
@@ -158,6 +162,12 @@ BODIES: dict[str, type[serializers.Serializer[Any]]] = {
 SHAPES: dict[str, type[serializers.Serializer[Any]]] = {
     "RunShape": of_runs.RunShape,
     "EventShape": of_runs.EventShape,
+    "AccountEvent": of_runs.AccountEvent,
+    "ServerShape": of_runs.ServerShape,
+    "EntryShape": of_runs.EntryShape,
+    "LookShape": of_runs.LookShape,
+    "ToolLine": of_runs.ToolLine,
+    "ToolShape": of_runs.ToolShape,
     "AgentShape": of_runs.AgentShape,
     "TaskShape": of_runs.TaskShape,
     "UserShape": of_runs.UserShape,
