@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 
 import pytest
@@ -60,7 +59,6 @@ def test_the_choice_of_the_mode_and_the_named_policy_are_accessible(
     run = alice.start_run("Operations planner", "Move the western customers", mode="plan")
     alice.open_card_of(run, "plan")
     assert problems(alice.page, width) == []
-    shot(alice, f"plan-{width}-{scheme}")
     user = f"cust_{scheme}_{width}"
     for_user = alice.start_run("Customer success", WELCOME, user=user)
     alice.open_card_of(for_user, "approval")
@@ -70,9 +68,3 @@ def test_the_choice_of_the_mode_and_the_named_policy_are_accessible(
     expect(alice.page.locator("#timeline")).to_contain_text("Allowed by the policy:", timeout=PATIENCE)
     alice.expect_end(named, "Completed", "Welcome mail: done.")
     assert problems(alice.page, width) == []
-    shot(alice, f"timeline-{width}-{scheme}")
-
-
-def shot(someone: Person, name: str) -> None:
-    if os.environ.get("SHOTS"):
-        someone.page.screenshot(path=f"{os.environ['SHOTS']}/{name}.png", full_page=True)
