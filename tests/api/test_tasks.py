@@ -188,3 +188,16 @@ def test_a_viewer_reads_tasks_and_starts_none(
         assert looking.send(method, path, {}).status_code == 403
     assert looking.post(f"tasks/{task}/runs", {}).status_code == 403
     assert not Run.objects.exists()
+
+
+def test_a_task_may_be_saved_with_null_for_its_name_and_tools(
+    calling: Calling, alice: User, agent: Agent
+) -> None:
+    task = saved(calling(alice), agent, name=None, tools=None)
+    assert (task["name"], task["tools"]) == (None, [])
+
+
+def test_zero_is_not_the_false_that_leaves_a_webhook_off(calling: Calling, alice: User, agent: Agent) -> None:
+    body = {"agent_id": agent.pk, "instructions": "Go", "webhook": 0}
+    assert fields_of(calling(alice).post("tasks/", body)) == [["webhook"]]
+    assert saved(calling(alice), agent, webhook=False)["status"] == "enabled"
