@@ -245,7 +245,7 @@ def test_an_end_that_was_kept_is_part_of_the_ledger_however_far_it_has_grown(run
     kept = out.getvalue().split()[1]
     audit.note(run.account, None, "test", "x 9")
     assert verify("--head", kept)[0] == 0
-    other = kept.replace(kept[-1], "0" if kept[-1] != "0" else "1")
+    other = kept[:-1] + ("0" if kept[-1] != "0" else "1")
     assert "was replaced; its hash is not the one that was kept" in verify("--head", other)[1]
 
 
