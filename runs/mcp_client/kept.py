@@ -145,11 +145,13 @@ def _cancellation(operation_id: str) -> bytes:
 async def _start(binding: StdioBinding, keep: Keep, max_bytes: int) -> tuple[str, int]:
     """Start a keeper; gives its socket and the pid of its child."""
     env = environment(binding)
-    line = await child.command_line(binding.command, binding.args, path=env["PATH"], cwd=binding.cwd)
+    # Absolute, because the keeper runs in another folder than this process, and its child must not notice.
+    cwd = os.path.abspath(binding.cwd or os.curdir)
+    line = await child.command_line(binding.command, binding.args, path=env["PATH"], cwd=cwd)
     path = str(socket_folder(keep.folder) / f"{keep.label[:20]}-{secrets.token_hex(4)}.sock")
     if len(os.fsencode(path)) > MAX_SOCKET_PATH:
         raise OSError("the path of the folder for sockets is too long; set a shorter TMPDIR")
-    spec = Spec(line=line, env=env, cwd=binding.cwd, limit=max_bytes, orphan_seconds=keep.orphan_seconds)
+    spec = Spec(line=line, env=env, cwd=cwd, limit=max_bytes, orphan_seconds=keep.orphan_seconds)
     _reap()
     # Popen and not asyncio's subprocess, whose transport kills its process when the loop ends.
     keeper = subprocess.Popen(

@@ -209,6 +209,23 @@ async def test_a_modern_server_has_no_keeper_and_an_unknown_or_older_one_has(
     assert not list(keep.folder.glob("*.sock")), "and none outlives its call"
 
 
+@pytest.mark.parametrize("cwd", [None, "inner"], ids=["no folder", "a relative folder"])
+async def test_a_kept_server_starts_in_the_folder_that_it_would_start_in_without_a_keeper(
+    tmp_path: Path, recorder: Recorder, monkeypatch: pytest.MonkeyPatch, cwd: str | None
+) -> None:
+    """Also the program and its script may be given relative to that folder."""
+    folder = tmp_path / (cwd or "")
+    folder.mkdir(exist_ok=True)
+    (folder / "python").symlink_to(sys.executable)
+    (folder / "where.py").write_text("import os, sys\nsys.exit(os.getcwd())\n")
+    monkeypatch.chdir(tmp_path)
+    binding = StdioBinding(command="./python", args=("where.py",), cwd=cwd)
+    without: Any = await recorder.perform(binding, "x", saved=LEGACY)
+    under: Any = await recorder.perform(binding, "x", saved=LEGACY, keep=keep_in(tmp_path))
+    assert f"last line was: {folder}" in without.message
+    assert under.message == without.message
+
+
 async def test_a_program_that_is_not_there_fails_under_a_keeper_as_it_does_without(
     tmp_path: Path, recorder: Recorder
 ) -> None:
