@@ -20,7 +20,7 @@ from runs.models import Event, Round, Run, Step, Turn
 from runs.run_states import TurnStatus
 from runs.steps import MCP_KINDS, StepKind
 
-BATCH: Final = 50
+BATCH: Final = 10
 """Events of one look; what a reader holds in memory at a time."""
 
 _threads = ThreadPoolExecutor(4, thread_name_prefix="m3-stream")

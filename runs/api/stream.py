@@ -11,7 +11,7 @@ import contextlib
 import datetime as dt
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -147,11 +147,11 @@ async def _lines(run_id: int, after: int, *, replays: bool) -> AsyncIterator[byt
                 spoke = time.monotonic()
 
 
-def _of(seen: Look, framer: Framer) -> list[Frame]:
-    made = [frame for call in seen.ended for frame in framer.child_ended(call)]
+def _of(seen: Look, framer: Framer) -> Iterator[Frame]:
+    for call in seen.ended:
+        yield from framer.child_ended(call)
     for happening in seen.happenings:
-        made += framer.frames(happening, last_turn=seen.last_turn)
-    return made
+        yield from framer.frames(happening, last_turn=seen.last_turn)
 
 
 class _Ear:

@@ -24,7 +24,7 @@ from twisted.internet import reactor as twisted_reactor
 from approvals.gate import PolicyGate
 from m3web import demo
 from m3web.config import LOOPBACK_HOSTS
-from m3web.web_server import bound_bodies
+from m3web.web_server import bound_bodies, wait_for_readers
 from runs.engines.in_process import AlreadyRunningError, InProcess
 
 reactor: Any = twisted_reactor
@@ -63,6 +63,7 @@ class Command(BaseCommand):
         def started() -> None:
             nonlocal worker
             bound_bodies(server)
+            wait_for_readers(server)
             worker = twisted_loop.create_task(engine.serve())
             worker.add_done_callback(self._worker_ended)
             self._greet(host, port)
