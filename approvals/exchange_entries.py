@@ -17,6 +17,7 @@ from approvals.rules import Rule
 from runs.end_users import end_user
 from runs.errors import M3Error, ModelValidationError
 from runs.models import Account, EndUser
+from runs.models.exact import is_plain
 
 VERSION: Final = 1
 MAX_RULES: Final = 1000
@@ -112,8 +113,8 @@ def _effect(word: Any) -> Effect:
 
 
 def _text(value: Any, name: str) -> str:
-    if not isinstance(value, str):
-        raise ModelValidationError(f"The {name} is a text.")
+    if not isinstance(value, str) or not is_plain(value):
+        raise ModelValidationError(f"The {name} is a text of whole characters.")
     return value
 
 

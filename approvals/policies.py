@@ -33,6 +33,7 @@ from runs.access import Actor
 from runs.durations import utc_text
 from runs.errors import ModelValidationError, NotAllowed, StateConflict
 from runs.models import Role
+from runs.models.exact import is_plain
 from runs.visible import visible
 
 __all__ = [
@@ -176,7 +177,7 @@ def suspend(actor: Actor, policy_id: int, reason: str) -> Policy:
     """
     policy = _administered(actor, policy_id)
     reason = reason.strip()
-    if not 1 <= len(reason) <= MAX_REASON:
+    if not 1 <= len(reason) <= MAX_REASON or not is_plain(reason):
         raise ModelValidationError(f"Say in at most {MAX_REASON} characters why the rule is suspended.")
     if policy.effect != Effect.ALLOW:
         raise ModelValidationError("Only an allow can be suspended. Revoke this rule to lift it.")

@@ -17,8 +17,10 @@ from approvals.rules import rule_sentence
 from runs.access import Actor, visible
 from runs.described import DescribedEnum
 from runs.models import Server, Tool
+from runs.visible import has_hidden
 
 PAGE: Final = 50
+SUGGESTED: Final = 1000
 _BATCH: Final = 200
 """Rules that are read at once while those of a state are looked for."""
 
@@ -96,10 +98,15 @@ def with_names(rows: QuerySet[Policy]) -> QuerySet[Policy]:
 
 
 def known_targets(actor: Actor) -> list[str]:
-    """What a target may be by now, to be suggested: every server, and every tool that one of them lists."""
-    servers = visible(actor, Server.objects.all()).values_list("name", flat=True)
-    tools = visible(actor, Tool.objects.filter(present=True)).values_list("server__name", "name")
-    return sorted([*servers, *(f"{server}:{name}" for server, name in tools)])
+    """What a target may be by now, to be suggested: servers, and tools that they list, at most SUGGESTED of each.
+
+    A name that would look like another one is not suggested.
+    """
+    servers = visible(actor, Server.objects.order_by("name")).values_list("name", flat=True)[:SUGGESTED]
+    rows = visible(actor, Tool.objects.filter(present=True).order_by("server__name", "name"))
+    tools = rows.values_list("server__name", "name")[:SUGGESTED]
+    targets = [*servers, *(f"{server}:{name}" for server, name in tools)]
+    return sorted(target for target in targets if not has_hidden(target))
 
 
 def _lines(actor: Actor, rows: PolicyQuerySet, before: int | None) -> Iterator[Line]:

@@ -9,6 +9,7 @@ from approvals.models import Policy, Source
 from approvals.rules import Rule, parse_target
 from runs.access import Actor
 from runs.errors import ModelValidationError, NotFound
+from runs.models.exact import is_plain
 from runs.visible import visible
 
 MAX_NOTE: Final = 500
@@ -25,8 +26,8 @@ def check(actor: Actor | None, rule: Rule, source: Source, note: str) -> None:
 
 
 def check_note(note: str) -> None:
-    if len(note) > MAX_NOTE:
-        raise ModelValidationError(f"A note has at most {MAX_NOTE} characters.")
+    if len(note) > MAX_NOTE or not is_plain(note):
+        raise ModelValidationError(f"A note has at most {MAX_NOTE} characters, all of them whole.")
 
 
 def check_rule(rule: Rule, source: Source) -> None:

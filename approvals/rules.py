@@ -17,6 +17,7 @@ from runs.canonical import digest
 from runs.durations import utc_text
 from runs.errors import ModelValidationError
 from runs.models import Account, EndUser, Run
+from runs.models.exact import is_plain
 from runs.models.server import server_name as server_name_rule
 from runs.visible import visible
 
@@ -159,6 +160,9 @@ def parse_target(target: str) -> tuple[str, str]:
         server_name_rule(server)
     except ValidationError:
         raise _bad_target() from None
+    # The rule for names would let a final newline pass; and what no database holds names nothing.
+    if server.endswith("\n") or not is_plain(tool):
+        raise _bad_target()
     if bool(colon) != bool(tool) or len(tool) > MAX_TOOL_NAME:
         raise _bad_target()
     return server, tool

@@ -158,6 +158,9 @@ def test_what_needs_a_confirmation_needs_one_for_all_and_it_is_bound_to_what_was
         deny(expires_at=5),
         deny(note="x" * 501),
         deny(note=None),
+        deny(note="\ud800"),
+        deny("desk:\x00"),
+        deny("desk\n"),
         deny(suspended="Not yet."),
         {
             "effect": "allow",
