@@ -84,19 +84,20 @@ def approve(
     found = find(run, request_id)
     if found.round_ is None or found.request.tool_name == QUESTION_TOOL:
         raise UseAnswer("This is a question. Answer it; it is neither allowed nor denied.")
+    turn_id, refused, resumed = found.round_.turn_id, None, False
     with transaction.atomic():
         lock(found.round_.pk)
         found = find(run, request_id)  # as it is now that nobody else can change it
         if found.request.status == PENDING:
-            resumed = _decide(actor, found, decision, remember=remember, reason=reason, via=via)
+            refused = _decide(actor, found, decision, remember=remember, reason=reason, via=via)
+            resumed = refused is None and not Round.objects.filter(turn=turn_id).pending().exists()
         else:
             _check_same(found, decision)
-            resumed = False
             if remember and decision == Verdict.ALLOW:
                 _remember_later(actor, found)
     found = find(run, request_id)
-    if found.request.status == TIMEOUT:  # found out just now; its end had to be kept
-        raise _too_late(found)
+    if refused is not None:  # after the commit: if its time was up, that end had to be kept
+        raise _too_late(found) if found.request.status == TIMEOUT else _refused(refused)
     return Decided(request=found.request, resumed=resumed)
 
 
@@ -126,10 +127,16 @@ def _too_late(found: Found) -> RunNotActive:
     )
 
 
-def _decide(actor: Actor, found: Found, decision: str, *, remember: bool, reason: str, via: str) -> bool:
-    """Decide a pending request of a locked round; whether its turn goes on by that.
+def _refused(error: StateConflict) -> RunNotActive:
+    return RunNotActive(error.message, details=error.details)
 
-    A deadline that has passed is kept in this transaction, so that refusal is left to the caller.
+
+def _decide(
+    actor: Actor, found: Found, decision: str, *, remember: bool, reason: str, via: str
+) -> StateConflict | None:
+    """Decide a pending request of a locked round.
+
+    A refusal is returned, because what it tells of (a deadline that has passed) has to be kept.
     """
     round_ = found.round_
     if round_ is None:
@@ -138,9 +145,9 @@ def _decide(actor: Actor, found: Found, decision: str, *, remember: bool, reason
         raise _too_late(found)
     try:
         _send(actor, round_, found, decision, remember=remember, reason=reason, via=via)
-    except StateConflict:
-        return False
-    return not Round.objects.filter(turn=round_.turn_id).pending().exists()
+    except StateConflict as error:
+        return error
+    return None
 
 
 def _send(

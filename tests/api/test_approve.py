@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from approvals import decisions
 from approvals.models import Policy
 from runs import control, rounds, turns
+from runs.errors import StateConflict
 from runs.models import Event, Round, Run, Server, Tool, User
 from runs.round_rows import Decider
 from runs.run_states import Outcome
@@ -365,6 +367,22 @@ def test_a_form_beside_a_link_is_still_to_be_answered(caller: Caller, make_round
     round_ = make_round("elicitation", requests={"parcel": form("parcel"), "terms": link("terms")})
 
     assert error_code(decide(caller, round_, request_id=f"{round_.pk}:parcel")) == "use_answer"
+
+
+def test_a_link_whose_answer_can_no_longer_arrive_is_not_said_to_be_decided(
+    caller: Caller, make_round: MakeRound, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    round_ = make_round("elicitation", requests={"terms": link("terms")})
+
+    def gone(*_: Any, **__: Any) -> Round:
+        raise StateConflict("The session that waits is gone.")
+
+    monkeypatch.setattr(decisions, "decide", gone)
+    response = decide(caller, round_)
+
+    assert (response.status_code, error_code(response)) == (409, "run_not_active")
+    assert response.json()["error"]["message"] == "The session that waits is gone."
+    assert fresh(round_).status == "pending"
 
 
 # --- who may ------------------------------------------------------------------------------------------------------
