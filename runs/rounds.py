@@ -15,7 +15,7 @@ from typing import Any
 
 from django.db import transaction
 
-from runs import clock, events, lease, recommended, turns
+from runs import clock, events, lease, live_sessions, recommended, turns
 from runs.errors import (
     ElicitationRoundLimitError,
     ManagedInputConflict,
@@ -166,6 +166,8 @@ def try_answer(
             "What you were shown is not what is pending now. Reload the card.", details=ending(round_)
         )
     check_responses(round_, payload)
+    if not live_sessions.answer_can_arrive(round_):
+        raise StateConflict(live_sessions.GONE, details=ending(round_))
     return settle(round_, payload, decider=decider, idempotency_key=idempotency_key, note=note)
 
 

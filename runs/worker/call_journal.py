@@ -12,13 +12,11 @@ from typing import Any
 
 from django.utils import timezone
 
-from runs import events, lease, local_tools, requests, round_rows, turns
+from runs import events, lease, live_sessions, requests, round_rows, turns
 from runs.canonical import digest
 from runs.errors import ElicitationRoundLimitError
 from runs.lease import Lease
-from runs.local_tools import LOCAL
-from runs.models import Round, Run, Step, Tool, ToolCall, Turn
-from runs.risk import Risk, effectively_idempotent
+from runs.models import Round, Run, Step, ToolCall, Turn
 from runs.round_states import RoundKind, RoundOutcome, RoundStatus
 from runs.run_states import CallPhase, Outcome
 from runs.worker import asking, results
@@ -217,9 +215,9 @@ def failed(held: Lease, step_id: int, message: str, *, unknown: bool) -> None:
     here = at(held, step_id)
     if not unknown:
         _fail_call(here, message)
-    elif may_repeat(here.call) and here.call.attempts < MAX_ATTEMPTS:
+    elif live_sessions.may_repeat(here.call) and here.call.attempts < MAX_ATTEMPTS:
         make_ready(here, "tool_call.repeated", message)
-    elif may_repeat(here.call):
+    elif live_sessions.may_repeat(here.call):
         _fail_call(here, message)
     else:
         mark_unknown(here, message)
@@ -277,25 +275,6 @@ def _fail_call(here: Place, message: str) -> None:
     supersede_answers(here)
     close_step(here.step, {"status": "failed", "result": None, "error": message})
     note(here, "tool_call.failed", {"error": message})
-
-
-def may_repeat(call: ToolCall) -> bool:
-    """Effectively read-only or idempotent, or replay allowed by an admin or, for a local tool, by its registration;
-    prompts and resources are reads."""
-    if call.operation != "tool":
-        return True
-    if call.server_name == LOCAL:
-        local = local_tools.find(call.name)
-        return local is not None and local.replay
-    tool = Tool.objects.select_related("server").filter(server=call.server_id, name=call.name).first()
-    if tool is None:
-        return False
-    return tool.replay_allowed or effectively_idempotent(
-        admin=Risk(tool.risk) if tool.risk else None,
-        admin_idempotent=tool.idempotent,
-        annotations=tool.annotations,
-        trusted=tool.server.trusted,
-    )
 
 
 def answered_rounds(step: Step) -> list[Round]:

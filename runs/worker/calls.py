@@ -236,7 +236,7 @@ class CallDriver:
     async def _store(self, call: ToolCall, outcome: ResumedOutcome) -> None:
         where = (self.lease, self.step_id)
         if self.prompts.unanswerable:
-            await db.write(leg_rows.nobody, *where, self.prompts.unanswerable)
+            await db.write(leg_rows.end_unanswered, *where, self.prompts.unanswerable)
             return
         lost = isinstance(outcome, Failed) and outcome.outcome_unknown
         if lost and call.server_name != LOCAL and await db.read(session_rows.someone_waits, self.step_id):

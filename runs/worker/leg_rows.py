@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from runs import push, servers
+from runs import push, servers, turns
+from runs.errors import ElicitationRoundLimitError
 from runs.lease import Lease
 from runs.lease import fence as fence_lease
 from runs.mcp_client import FormRequest, Inspection, UrlRequest
 from runs.models import Round, Server
+from runs.run_states import Outcome
 from runs.worker import asking, call_journal, session_rows
 from runs.worker.requests_in import stored_request
 
 
+@dataclass(frozen=True)
+class Unanswerable:
+    """A prompt that finds no answer, and how its turn therefore ends."""
+
+    reason: str
+    code: str
+
+
 def open_held(
     lease: Lease, step_id: int, request: FormRequest | UrlRequest, delivered: set[str]
-) -> Round | str:
-    """The round that a live session waits on, answered already if by a plan; a sentence if nothing can answer.
+) -> Round | Unanswerable:
+    """The round that a live session waits on, answered already if by a plan; or why nothing can answer.
 
     A prompt that is put once more because this worker attached to the session has its round already. `delivered`
     are the rounds whose answers this worker has handed over.
@@ -29,11 +40,14 @@ def open_held(
     stored = {request.key: stored_request(request)}
     refusal = asking.refusal(here.run, here.turn, here.call, stored)
     if refusal is not None:
-        return refusal
+        return Unanswerable(refusal, asking.HUMAN_INPUT_REQUIRED)
     call_journal.resolve_rounds(here.step)
     session_rows.withdraw(here)  # prompts come one after the other: nobody waits for an older one any more
     place = session_rows.place(here.call, request)
-    return asking.elicitation(here.run, here.turn, here.step, stored, held_by=lease, place=place)
+    try:
+        return asking.elicitation(here.run, here.turn, here.step, stored, held_by=lease, place=place)
+    except ElicitationRoundLimitError as error:
+        return Unanswerable(error.message, error.code)
 
 
 def start_held_delivery(lease: Lease, round_id: str) -> None:
@@ -41,10 +55,11 @@ def start_held_delivery(lease: Lease, round_id: str) -> None:
     asking.start_delivery(Round.objects.select_related("run", "turn", "step").get(pk=round_id))
 
 
-def nobody(lease: Lease, step_id: int, reason: str) -> None:
-    """The server was refused because nobody may be asked: the run fails clearly (A3)."""
+def end_unanswered(lease: Lease, step_id: int, why: Unanswerable) -> None:
+    """The server was refused an answer, because nobody may be asked or it asked too often: the run fails clearly
+    (A3, C42)."""
     here = call_journal.at(lease, step_id)
-    asking.end_unasked(here.run, here.turn, reason)
+    turns.finish(here.run, here.turn, Outcome.FAILED, error=why.reason, error_code=why.code)
 
 
 def store_look(lease: Lease, step_id: int, inspection: Inspection) -> None:

@@ -57,8 +57,8 @@ class Prompts:
         self.held, self.lease, self.step_id = held, held.lease, step_id
         self.slot = Slot(held.legs)
         """Of the call; a call that waits for a person gives it back."""
-        self.unanswerable = ""
-        """Why a prompt found no answer; "" if all did."""
+        self.unanswerable: leg_rows.Unanswerable | None = None
+        """Why a prompt found no answer; None if all did."""
         self.asked = False
         """Whether the session that is open has asked a person."""
         self._one_at_a_time = asyncio.Lock()
@@ -82,9 +82,9 @@ class Prompts:
                 self._replayed += 1
                 return answer_of(stored)
             opened = await db.write(leg_rows.open_held, self.lease, self.step_id, request, self._delivered)
-            if isinstance(opened, str):
+            if isinstance(opened, leg_rows.Unanswerable):
                 self.unanswerable = opened
-                return Refusal(opened)
+                return Refusal(opened.reason)
             self.asked = True
             responses = opened.responses or await self._answered(opened.pk)
             await db.write(leg_rows.start_held_delivery, self.lease, opened.pk)

@@ -20,14 +20,12 @@ from django.utils import timezone
 from runs import lease, round_rows, rounds
 from runs.keeper.place import this_host
 from runs.lease import Lease
+from runs.live_sessions import SESSION
 from runs.mcp_client import FormRequest, Keep, LiveSession, PromptOrigin, SessionInfo, SessionLost, UrlRequest
 from runs.models import UNRESOLVED, Round, Server, Step, ToolCall
 from runs.round_states import RoundKind, RoundOutcome, RoundStatus
 from runs.worker import call_journal
 from runs.worker.requests_in import request_of, stored_request
-
-SESSION = "session"
-"""Key of the record in `ToolCall.wire`."""
 
 WAITING = [RoundStatus.PENDING.value, RoundStatus.RESPONSE_VALIDATED.value]
 """Statuses of a round whose answer has not left."""
@@ -97,7 +95,8 @@ def withdraw(here: call_journal.Place) -> None:
             message="The server has withdrawn its question.",
             decider=round_rows.Decider(user=None, via="worker"),
         )
-        rounds.settle_turn(round_.run, round_.turn)
+        # By the rows of the caller, who may put the turn back into waiting at once.
+        rounds.settle_turn(here.run, here.turn)
 
 
 # --- prompts ----------------------------------------------------------------------------------------------

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from runs import control, db, local_tools
-from runs.errors import ModelValidationError
+from runs import control, db, lease, local_tools
+from runs.errors import ModelValidationError, StateConflict
 from runs.local_tools import LocalContext, local_tool
 from runs.models import Round, Run, ToolCall
 from runs.risk import Risk
@@ -56,6 +56,12 @@ def tools(ran: list[Any]) -> Iterator[None]:
     @local_tool("odd")
     async def odd(context: LocalContext) -> Any:
         return {1, 2}
+
+    @local_tool("works_on")
+    async def works_on(context: LocalContext) -> None:
+        await context.elicit("Name?", NAME)
+        ran.append("at work")
+        await asyncio.Event().wait()
 
     @local_tool("endless")
     async def endless(context: LocalContext) -> None:
@@ -181,6 +187,32 @@ async def test_after_a_crash_a_tool_that_may_not_be_replayed_fails_honestly(
     done = await second.finished(run)
     assert (done.outcome, done.error_code) == ("failed", "managed_input_recovery_unavailable")
     assert ran == ["started"]
+
+
+async def test_an_answer_for_a_tool_that_is_gone_is_refused_and_not_thrown_away(
+    desk_: Desk, stop: Callable[[], Any]
+) -> None:
+    run = await desk_.start(call("ask_twice"), server="")
+    (round_,) = await desk_.pending(run)
+    await stop()
+    await db.write(lease.take_over)
+    with pytest.raises(StateConflict, match="gone"):
+        await desk_.accept(round_, name="into the void")
+    assert (await db.read(Round.objects.get, pk=round_.pk)).status == "pending"
+
+
+async def test_what_was_at_work_with_an_answer_is_not_said_to_have_been_asking(
+    desk_: Desk, desk_of: Callable[..., Any], stop: Callable[[], Any], ran: list[Any]
+) -> None:
+    run = await desk_.start(call("works_on"), server="")
+    (round_,) = await desk_.pending(run)
+    await desk_.accept(round_, name="Ada")
+    await desk_.eventually(lambda: "at work" in ran, "the tool to work with the answer", run)
+    done = await (await replaced(desk_of, desk_, stop)).finished(run)
+    assert (done.error_code, "had a person's answer and was at work" in str(done.error)) == (
+        "managed_input_recovery_unavailable",
+        True,
+    )
 
 
 async def test_cancelling_the_run_cancels_the_tool(desk_: Desk, ran: list[Any]) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from django.conf import LazySettings
 
-from runs import control, db
+from runs import control, db, lease
 from runs.errors import StateConflict
 from runs.keeper.place import this_host
 from runs.models import Round, Run, ToolCall
@@ -157,6 +157,9 @@ async def test_a_question_that_its_server_withdraws_is_closed_and_the_next_one_i
     )
     withdrawn = await db.read(Round.objects.get, pk=first.pk)
     assert (withdrawn.status, withdrawn.failure_code) == ("failed", "superseded")
+    assert (await db.read(Run.objects.get, pk=run.pk)).status == "waiting_for_input", (
+        "as long as one waits (C39)"
+    )
     await desk.accept(second, name="Ada")
     assert (await desk.finished(run)).output == "done"
     assert await names_of(run) == ["Ada"]
@@ -308,3 +311,33 @@ async def test_a_session_on_another_machine_cannot_be_reached_and_the_text_names
     os.kill(keeper, signal.SIGTERM)
     name = this_host().split(" ")[0]
     assert "started anew" in session_rows._elsewhere(f"{name} another-boot").message
+
+
+async def test_a_server_that_asks_too_often_ends_the_turn_and_every_answer_before_has_arrived(
+    desk_: Desk,
+) -> None:
+    """C42, on a session that stays open."""
+    run, round_ = await asked(desk_, times=11)
+    for number in range(10):
+        (round_,) = await desk_.pending(run)
+        assert round_.round_index == number
+        await desk_.accept(round_, name=f"answer {number}")
+    done = await desk_.finished(run)
+    assert (done.outcome, done.error_code) == ("failed", "elicitation_round_limit")
+    assert await db.read(lambda: set(Round.objects.filter(run=run).values_list("status", flat=True))) == {
+        "resolved"
+    }
+
+
+async def test_an_answer_for_a_keeper_that_is_gone_is_refused_and_not_thrown_away(
+    desk_: Desk, stop: Callable[[], Any]
+) -> None:
+    run, round_ = await asked(desk_)
+    keeper = (await db.read(ToolCall.objects.get, step__run=run)).wire["session"]["keeper"]
+    await stop()
+    os.kill(keepers_of(keeper)[0], signal.SIGTERM)
+    wait_for(lambda: not Path(keeper).exists(), "the keeper to end")
+    await db.write(lease.take_over)
+    with pytest.raises(StateConflict, match="gone"):
+        await desk_.accept(round_, name="into the void")
+    assert (await db.read(Round.objects.get, pk=round_.pk)).status == "pending"
