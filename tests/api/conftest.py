@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from django.test import Client
 
 from runs.models import User
+from tests.api.m8tes import Sdk, demo, usual_agents
 
 ALLOW = {"approval": {"action": "accept", "content": {"decision": "allow"}}}
 
@@ -53,6 +54,18 @@ def calling() -> Callable[[User], Caller]:
 @pytest.fixture
 def nobody(db: None) -> Caller:
     return Caller(Client())
+
+
+@pytest.fixture(scope="package")
+def sdk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sdk]:
+    """The m8tes SDK in front of a live demo installation that several files share: its start takes seconds."""
+    with demo(tmp_path_factory.mktemp("sdk")) as found:
+        yield found
+
+
+@pytest.fixture(scope="package")
+def agents(sdk: Sdk) -> dict[str, int]:
+    return usual_agents(sdk)
 
 
 def fields_of(response: Any) -> list[list[str | int]]:

@@ -6,14 +6,15 @@ import contextlib
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx2
 
-from tests.api.live import PATIENCE, START
-from tests.mcp.bindings import wait_for
+from tests.api.live import ASK, PATIENCE, START
+from tests.mcp.bindings import ROOT, wait_for
 from tests.requirements import PEERS, peer_python
 from tests.services.test_up_command import Up
 
@@ -28,14 +29,11 @@ class Sdk:
         self.base_url = f"http://127.0.0.1:{up.port}/api/v2"
         self.key = (up.data_dir / "demo_api_key").read_text().strip()
 
-    def play(self, script: str, key: str | None = None, **arguments: Any) -> Any:
+    def play(self, script: str, *, with_key: str | None = None, **arguments: Any) -> Any:
         """What the function `script`, as `module.function`, returns for these arguments."""
         module, _, function = script.partition(".")
-        return json.loads(
-            self.run([str(SCRIPTS / "play.py"), module, function, json.dumps(arguments)], key).splitlines()[
-                -1
-            ]
-        )
+        command = [str(SCRIPTS / "play.py"), module, function, json.dumps(arguments)]
+        return json.loads(self.run(command, with_key).splitlines()[-1])
 
     def run(self, command: list[str], key: str | None = None) -> str:
         """What the SDK's Python prints for a program; it reads address and key as the SDK does."""
@@ -55,6 +53,16 @@ class Sdk:
         )
         assert done.returncode == 0, done.stderr
         return done.stdout
+
+    def reading_key(self) -> str:
+        """A new key that only reads, made on the host."""
+        command = [sys.executable, "manage.py", "apikey", "create", "reader", "--role", "viewer"]
+        environment = {"PATH": os.environ["PATH"], "M3_DATA_DIR": str(self.up.data_dir), "M3_DEMO": "1"}
+        done = subprocess.run(
+            command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=START, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
 
     def http(self) -> httpx2.Client:
         """The same API without the SDK: for what the SDK has no call for, and to look at what it left behind."""
@@ -107,3 +115,26 @@ def demo(folder: Path, **environment: str) -> Iterator[Sdk]:
         yield Sdk(up)
     finally:
         up.kill()
+
+
+MAIL = {"call": "desk:send_email", "args": {"to": "a@northwind.example", "subject": "Hi", "body": "…"}}
+
+
+def usual_agents(sdk: Sdk) -> dict[str, int]:
+    """Agents by what they do; the one that ships is the demo's."""
+    return {
+        "mails": sdk.agent("Mails", "desk", steps=[{**MAIL, "as": "m"}, {"finish": "{{ m.status }}"}]),
+        "asks": sdk.agent("Asks", steps=[ASK, {"finish": 'For {{ a.answers."Which segment?" }}.'}]),
+        "talks": sdk.agent(
+            "Talks", mode="autonomous", steps=[{"say": "Hällo\u2028there."}, {"finish": "Bye."}]
+        ),
+        "fails": sdk.agent("Fails", mode="autonomous", steps=[{"fail": "The printer is on fire."}]),
+        "ships": 2,
+    }
+
+
+def ended(sdk: Sdk, agents: dict[str, int]) -> int:
+    """A run that is over."""
+    run = sdk.start(agents["talks"])
+    sdk.awaits(run, "completed")
+    return run

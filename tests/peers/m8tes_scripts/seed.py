@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 from typing import Any
 
 import seed_blocks
@@ -31,3 +32,8 @@ def onboard(client: M8tes, user_id: str) -> list[str]:
     exec(compile(seed_blocks.ONBOARD, "ONBOARD", "exec"), names)
     names["onboard_user"](user_id)
     return [policy.tool_name for policy in client.permissions.list(user_id=user_id)]
+
+
+def awaiting_input(client: M8tes) -> Any:
+    """The printed body of a webhook."""
+    return json.loads(seed_blocks.AWAITING_INPUT)
