@@ -16,20 +16,27 @@ from runs import audit
 from runs.models import (
     Account,
     Agent,
+    ApiKey,
     EndUser,
     Event,
+    IdempotencyKey,
     Ledger,
     LedgerEntry,
     Membership,
     Round,
     Run,
+    SeenAddress,
+    SeenDefinition,
     Server,
     Step,
     Task,
     Tool,
     ToolCall,
+    ToolWord,
     Turn,
     User,
+    WebhookDelivery,
+    WebhookEndpoint,
 )
 
 if TYPE_CHECKING:  # Django's admin classes are generic in their stubs only
@@ -201,3 +208,48 @@ class LedgerEntryAdmin(ReadOnlyAdmin):
 class LedgerAdmin(ReadOnlyAdmin):
     list_display = ("account", "seq", "head")
     list_select_related = ("account",)
+
+
+@admin.register(ApiKey)
+class ApiKeyAdmin(ReadOnlyAdmin):
+    list_display = ("name", "account", "role", "public_id", "last_used_at", "revoked_at")
+    list_select_related = ("account",)
+    exclude = ("secret_digest",)
+
+
+@admin.register(IdempotencyKey)
+class IdempotencyKeyAdmin(ReadOnlyAdmin):
+    list_display = ("account", "key", "created_at")
+    list_select_related = ("account",)
+
+
+@admin.register(SeenDefinition)
+class SeenDefinitionAdmin(ReadOnlyAdmin):
+    list_display = ("account", "name", "digest")
+    list_select_related = ("account",)
+    search_fields = ("name", "digest")
+
+
+@admin.register(SeenAddress)
+class SeenAddressAdmin(ReadOnlyAdmin):
+    list_display = ("account", "identity")
+    list_select_related = ("account",)
+
+
+@admin.register(ToolWord)
+class ToolWordAdmin(ReadOnlyAdmin):
+    list_display = ("__str__",)
+
+
+@admin.register(WebhookEndpoint)
+class WebhookEndpointAdmin(ReadOnlyAdmin):
+    list_display = ("url", "account", "active")
+    list_select_related = ("account",)
+    exclude = ("secret",)
+
+
+@admin.register(WebhookDelivery)
+class WebhookDeliveryAdmin(ReadOnlyAdmin):
+    list_display = ("event_type", "endpoint", "status", "attempts", "created_at")
+    list_filter = ("status",)
+    list_select_related = ("endpoint",)
