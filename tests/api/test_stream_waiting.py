@@ -132,10 +132,11 @@ async def test_a_reader_that_left_is_in_no_group_any_more(
         waiting = asyncio.ensure_future(next_line(lines))
         await asyncio.sleep(0)
         assert len(layer.groups) == 1
+        assert [task for task in asyncio.all_tasks() if "_Ear" in repr(task)]
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
     assert layer.groups == {}
-    assert [task for task in asyncio.all_tasks() if task is not asyncio.current_task()] == []
+    assert not [task for task in asyncio.all_tasks() if "_Ear" in repr(task)]
 
 
 async def test_every_pause_that_is_open_is_named_last_whatever_was_said_after_it_opened(
