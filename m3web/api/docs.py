@@ -126,6 +126,7 @@ def _member(name: str, schema: Mapping[str, Any], required: bool, says: str) -> 
         for word, sentence in _BOUNDS.items()
         if word in schema and schema[word] < _HUGE
     ]
+    bounds = ["not empty" if bound == _BOUNDS["minLength"].format(1) else bound for bound in bounds]
     default = [f"default {json.dumps(schema['default'])}"] if "default" in schema else []
     kind = ", ".join([_kind(schema), *bounds, *default])
     return Member(name=name, kind=kind, ref=_ref(schema), required=required, says=says)

@@ -11,7 +11,6 @@ from django.http import HttpRequest, JsonResponse
 from django.views.decorators.http import require_safe
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.openapi import AutoSchema
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework import serializers
 from rest_framework.permissions import SAFE_METHODS
@@ -28,6 +27,26 @@ __all__ = ["Described", "address_of", "document", "schema", "schema_fields"]
 PREFIX: Final = "/api/v2/"
 SSE: Final = "text/event-stream"
 JSON: Final = "application/json"
+
+EVENTS: Final[dict[str, Any]] = {
+    "description": "Server-sent events; the data of each is a JSON object whose `type` says what happened."
+}
+"""OpenAPI 3.1 has no words for the parts of a stream, and a type would be that of none of them."""
+
+MEANINGS: Final[Mapping[str, str]] = {
+    "limit": "How many rows at most.",
+    "starting_after": "The `next_starting_after` of the page before.",
+    "user_id": "Your own id of the end user; left out, what belongs to none.",
+    "rounds user_id": "Only what is for this end user, by your own id.",
+    "events user_id": "Only what is for this end user, by your own id.",
+    "fields": "`summary` leaves out what may be long.",
+    "include_end_user_runs": "Those of every end user too.",
+    "include_gone": "Those too that the server no longer lists.",
+    "status": "Only what is in this state.",
+    "rounds status": "Only what waits, or everything.",
+    "sort": "`priority`: those that wait for a person before all others.",
+}
+"""What parameters mean, by name, or by resource and name where they mean something else there."""
 
 REFUSALS: Final[Mapping[int, str]] = {
     401: "No valid API key and no session",
@@ -155,11 +174,12 @@ class Described(AutoSchema):
             shape = self._answer(entry, entry.answer)
             yield (entry.status, JSON), OpenApiResponse(shape, description="As it is now")
             if entry.once and entry.status != 200:
-                yield (200, JSON), OpenApiResponse(shape, description="What came of the same request before")
+                before = "What came of the same request before, or the run as events if `stream` is true"
+                yield (200, JSON), OpenApiResponse(shape, description=before)
         elif not entry.streams:
             yield entry.status, OpenApiResponse(None, description="Done; there is no body")
         if entry.streams:
-            yield (200, SSE), OpenApiResponse(OpenApiTypes.STR, description="Server-sent events")
+            yield (200, SSE), OpenApiResponse(EVENTS, description="Server-sent events")
 
     def _answer(self, entry: Operation, answer: Shape) -> Any:
         if entry.line is not None:
@@ -200,6 +220,14 @@ def postprocess(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     for name, component in result["components"]["schemas"].items():
         if name in EXAMPLES:
             component["examples"] = EXAMPLES[name]
+    for path, methods in result["paths"].items():
+        for parameter in [one for operation in methods.values() for one in operation.get("parameters", ())]:
+            name, tag = parameter["name"], address_of(path).split("/")[0]
+            meaning = MEANINGS.get(f"{tag} {name}", MEANINGS.get(name))
+            if meaning and parameter["in"] == "query":
+                parameter.setdefault("description", meaning)
+            if "enum" in parameter["schema"]:
+                parameter["schema"].pop("minLength", None)
     _mend(result)
     _link(result["paths"])
     return result

@@ -73,6 +73,15 @@ def test_every_operation_says_how_it_refuses(method: str, path: str, operation: 
             assert answer["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/Error"}
 
 
+def test_every_parameter_of_a_query_says_what_it_means() -> None:
+    clear = {"agent_id", "teammate_id", "task_id", "run", "kind", "type", "server", "name", "archived"}
+    clear |= {"include_archived", "exclude_platform_runs"}
+    for _, path, operation in OPERATION_IDS:
+        for parameter in operation.get("parameters", ()):
+            if parameter["in"] == "query" and parameter["name"] not in clear:
+                assert parameter.get("description"), (path, parameter["name"])
+
+
 def test_no_word_of_our_own_references_stands_in_it() -> None:
     said = str(document())
     assert not re.search(r"m8tes-http \d|design section|\((?:A|C|R)\d+\)|`runs\.|`approvals\.", said)
