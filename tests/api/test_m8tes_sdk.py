@@ -7,6 +7,7 @@ import re
 import pytest
 
 from tests.api.m8tes import Sdk, ended
+from tests.core.pages import examples
 
 ADDRESS = {
     "Street and number": "High St 1",
@@ -76,6 +77,30 @@ def test_a_failed_run_says_why(sdk: Sdk, agents: dict[str, int]) -> None:
     assert status == "failed"
     assert "The printer is on fire." in error
     assert "The printer is on fire." in raised
+
+
+def test_a_plan_is_revised_under_its_text_and_approved_under_its_header(sdk: Sdk) -> None:
+    steps = [{"plan": ["All of it.", "Half of it."], "as": "p"}, {"finish": "{{ p.status }}"}]
+    told = sdk.play("waiting.plan", agent_id=sdk.agent("Plans", mode="plan", steps=steps))
+
+    first, second = told["shown"]
+    assert (first["header"], second["header"]) == ("Plan Approval", "Plan Approval")
+    assert "All of it." in first["question"]
+    assert "Half of it." in second["question"]
+    assert [option["label"] for option in first["options"]] == ["Approve", "Revise"]
+    assert (told["status"], told["output"]) == ("completed", "approved")
+
+
+def test_the_documented_example_runs_as_it_is_printed(sdk: Sdk) -> None:
+    [example] = [text for _, text in examples("docs/api.md", "python") if "from m8tes import" in text]
+
+    printed = sdk.run(["-c", example]).splitlines()
+
+    assert printed == [
+        "['Which segment?']",
+        "Send an e-mail to all-hands@northwind.example",
+        "completed The weekly customer update is out. Sent to all hands.",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.api.m8tes import Sdk, ended
+from tests.api.m8tes import MAIL, Sdk, ended
 
 
 def test_refusals_about_runs_are_the_sdks_errors(sdk: Sdk, agents: dict[str, int]) -> None:
@@ -25,12 +25,24 @@ def test_refusals_about_runs_are_the_sdks_errors(sdk: Sdk, agents: dict[str, int
 def test_refusals_about_gates_are_the_sdks_errors(sdk: Sdk, agents: dict[str, int]) -> None:
     call, question = sdk.parked(agents["mails"]), sdk.parked(agents["asks"])
 
-    assert sdk.play("errors.of_gates", run_id=call, question=question) == {
+    options = [{"label": "Dry (Recommended)"}, {"label": "Warm"}]
+    ask = {
+        "questions": [{"question": "Which tone?", "header": "Tone", "options": options}],
+        "blocking": False,
+    }
+    steps = [{"ask": ask, "as": "a"}, {**MAIL, "as": "m"}]
+    answered_itself = sdk.parked(sdk.agent("Decides", "desk", steps=steps))
+
+    found = sdk.play("errors.of_gates", run_id=call, question=question, answered_itself=answered_itself)
+
+    assert found == {
         "no such decision": ["ValidationError", 422, "invalid_argument"],
         "answer a call": ["ValidationError", 422, "use_approve"],
         "approve a question": ["ValidationError", 422, "use_answer"],
         "a question that nobody asked": ["ValidationError", 422, "unknown_question"],
+        "a question that went on by itself": ["ConflictError", 409, "auto_continued"],
         "the opposite": ["NotFoundError", 404, "gate_resolved_otherwise"],
+        "a call of a cancelled run": ["NotFoundError", 404, "gate_cancelled"],
     }
 
 
@@ -41,6 +53,7 @@ def test_refusals_about_the_rest_are_the_sdks_errors(sdk: Sdk, agents: dict[str,
         "no such policy": ["NotFoundError", 404, "not_found"],
         "no such agent": ["NotFoundError", 404, "not_found"],
         "no such task": ["NotFoundError", 404, "not_found"],
+        "what there is not here": ["NotFoundError", 404, "not_found"],
         "an empty tool": ["ValidationError", 422, "invalid_argument"],
         "the key of another request": ["ConflictError", 409, "idempotency_key_reuse"],
     }

@@ -7,8 +7,19 @@ from typing import Any
 import pytest
 
 from tests.api.m8tes import Sdk
+from tests.core.pages import code, rows, section
 from tests.mcp.bindings import wait_for
 from tests.services.receiver import receiver
+
+
+def test_the_methods_that_the_docs_name_are_those_of_the_sdk(sdk: Sdk) -> None:
+    named = []
+    for resource, methods in rows(section("docs/api.md", "## With the m8tes SDK")):
+        prefix = code(resource)[0].removeprefix("client.")
+        named += [f"{prefix}.{method}" for method in code(methods) if method != "definition"]
+
+    assert len(named) > 30
+    assert sdk.play("resources.unknown", names=named) == []
 
 
 def test_agents_are_made_changed_found_and_deleted(sdk: Sdk) -> None:
@@ -26,6 +37,7 @@ def test_a_task_is_saved_and_run(sdk: Sdk, agents: dict[str, int]) -> None:
     assert told["task"] == [agents["talks"], "go"]
     assert told["run"] == ["running", True, {"ticket": "T-82"}]
     assert (told["ended"], told["waited"], told["runs"]) == (["completed", "Bye."], "completed", 2)
+    assert (told["names"], told["left"]) == (["Every week", "Every week"], False)
 
 
 @pytest.mark.parametrize("user_id", ["cust_7", "ann @ northwind?#%"])
@@ -90,6 +102,7 @@ def test_webhooks_are_signed_as_the_sdk_checks_it(sdk: Sdk, agents: dict[str, in
 
     assert sorted(endpoint["events"]) == ["run.awaiting_input", "run.completed"]
     assert endpoint["shown later"] == f"{endpoint['secret'][:4]}..."
+    assert endpoint["listed"] == [endpoint["id"]]
     assert verified == [True, False, False]
     printed: dict[str, Any] = sdk.play("seed.awaiting_input")
     assert asked.message["type"] == printed["type"]

@@ -54,11 +54,14 @@ def of_runs(client: M8tes, agent_id: int, ended: int) -> dict[str, Refusal]:
     }
 
 
-def of_gates(client: M8tes, run_id: int, question: int) -> dict[str, Refusal]:
-    """A call and a question that wait; afterwards the call is denied."""
+def of_gates(client: M8tes, run_id: int, question: int, answered_itself: int) -> dict[str, Refusal]:
+    """A call and a question that wait, and a run whose first question did not wait; afterwards nothing waits."""
     runs = client.runs
     [gate] = runs.permissions(run_id)
     [asked] = runs.permissions(question)
+    by_itself = runs.permissions(answered_itself)[0]
+    assert by_itself.auto_resolved
+    first = by_itself.request_id
     found = {
         "no such decision": refusal(
             lambda: runs.approve(run_id, request_id=gate.request_id, decision="maybe")
@@ -67,10 +70,18 @@ def of_gates(client: M8tes, run_id: int, question: int) -> dict[str, Refusal]:
         "approve a question": refusal(lambda: runs.approve(question, request_id=asked.request_id)),
         "a question that nobody asked": refusal(lambda: runs.answer(question, answers={"Why?": "x"})),
     }
+    found["a question that went on by itself"] = refusal(
+        lambda: runs.answer(answered_itself, answers={"Which tone?": "Warm"}, request_id=first)
+    )
     denied = runs.approve(run_id, request_id=gate.request_id, decision="deny", reason="Not now.")
     again = runs.approve(run_id, request_id=gate.request_id, decision="deny")
     assert (denied.status, again.status) == ("denied", "denied")
     found["the opposite"] = refusal(lambda: runs.approve(run_id, request_id=gate.request_id))
+    [gate_of_cancelled] = [each for each in runs.permissions(answered_itself) if each.status == "pending"]
+    runs.cancel(answered_itself)
+    found["a call of a cancelled run"] = refusal(
+        lambda: runs.approve(answered_itself, request_id=gate_of_cancelled.request_id)
+    )
     return found
 
 
@@ -82,6 +93,7 @@ def of_the_rest(client: M8tes, agent_id: int) -> dict[str, Refusal]:
         "no such policy": refusal(lambda: client.permissions.delete(999_999)),
         "no such agent": refusal(lambda: client.agents.get(999_999)),
         "no such task": refusal(lambda: client.tasks.run(999_999, stream=False)),
+        "what there is not here": refusal(lambda: client.runs.check()),
         "an empty tool": refusal(lambda: client.permissions.create(tool="")),
         "the key of another request": refusal(lambda: two_requests(client, agent_id)),
     }

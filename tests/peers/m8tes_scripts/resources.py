@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import operator
 from pathlib import Path
 from typing import Any
 
 from m8tes import M8tes, Webhooks
+
+
+def unknown(client: M8tes, names: list[str]) -> list[str]:
+    """Which of these, such as `runs.create`, the SDK does not have."""
+    return [name for name in names if not callable(operator.attrgetter(name)(client))]
 
 
 def agents(client: M8tes) -> dict[str, Any]:
@@ -32,13 +38,18 @@ def tasks(client: M8tes, agent_id: int) -> dict[str, Any]:
     run = client.tasks.run(task.id, stream=False, metadata={"ticket": "T-82"})
     ended = client.runs.poll(run.id, interval=0.2, timeout=60)
     waited = client.tasks.run_and_wait(task.id, poll_interval=0.2)
+    runs = client.runs.list(task_id=task.id).data
+    client.tasks.update(task.id, name="Every week")
+    names = [client.tasks.get(task.id).name, *[each.name for each in client.tasks.list(agent_id=agent_id)]]
+    client.tasks.delete(task.id)
     return {
         "task": [task.agent_id, task.instructions],
         "run": [run.status, run.task_id == task.id, run.metadata],
         "ended": [ended.status, ended.output],
         "waited": waited.status,
-        "runs": len(client.runs.list(task_id=task.id).data),
-        "id": task.id,
+        "runs": len(runs),
+        "names": names,
+        "left": task.id in [each.id for each in client.tasks.list()],
     }
 
 
@@ -119,6 +130,7 @@ def webhooks(client: M8tes, url: str) -> dict[str, Any]:
         "events": made.events,
         "active": made.active,
         "shown later": found.secret,
+        "listed": [each.id for each in client.webhooks.list()],
     }
 
 

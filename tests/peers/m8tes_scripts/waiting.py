@@ -95,9 +95,21 @@ def out_of_time(client: M8tes, agent_id: int) -> dict[str, Any]:
     return found
 
 
-def poll(client: M8tes, run_id: int) -> dict[str, Any]:
-    run = client.runs.poll(run_id, interval=INTERVAL, timeout=PATIENCE)
-    return {"status": run.status, "output": run.output, "error": run.error}
+def plan(client: M8tes, agent_id: int) -> dict[str, Any]:
+    """Ask for another plan under the text of the question, approve that one under the header: both are keys."""
+    shown: list[dict[str, Any]] = []
+
+    def decide(request: PermissionRequest) -> dict[str, str]:
+        [question] = (request.tool_input or {})["questions"]
+        shown.append(question)
+        if len(shown) == 1:
+            return {question["question"]: "Revise: fewer steps"}
+        return {question["header"]: "Approve"}
+
+    run = client.runs.create_and_wait(
+        agent_id=agent_id, message="go", permission_mode="plan", poll_interval=INTERVAL, on_question=decide
+    )
+    return {"shown": shown, "status": run.status, "output": run.output}
 
 
 def without_a_callback(client: M8tes, run_id: int) -> str:
