@@ -18,11 +18,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from django.core.management import call_command
-from django.db import DEFAULT_DB_ALIAS, connection, connections
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.recorder import MigrationRecorder
 from django.db.utils import load_backend
 
+from runs import sqlite
+from runs.errors import ModelValidationError
 from runs.sqlite import BUSY_TIMEOUT_MS, connection_options
 
 if TYPE_CHECKING:
@@ -117,19 +120,42 @@ def file_connection(
 def prepare_file(path: str | os.PathLike[str]) -> None:
     """Create the tables in a SQLite file, or bring them up to date; does nothing if they are.
 
-    Two processes may do so at once: one waits for the other. Raises OSError if the folder cannot be used.
+    Two processes may do so at once: one waits for the other. Raises ModelValidationError, which names the file, for a
+    place that cannot be used, a file that is no database, and somebody else's database, in which nothing is changed.
     """
-    file = Path(path)
+    file = sqlite.file_path(path)
+    sqlite.create_private(file)
     folder = os.open(file.parent, os.O_RDONLY)
     try:
+        if not is_ours(file):
+            fcntl.flock(folder, fcntl.LOCK_EX)  # whoever is about to make the tables is waited for
+            if not is_ours(file):
+                raise ModelValidationError(
+                    f"{file} is a database of another program; nothing in it was changed. Name a file of its own."
+                )
         with file_connection(file):
             if is_up_to_date():
                 return
             fcntl.flock(folder, fcntl.LOCK_EX)
             if not is_up_to_date():
                 call_command("migrate", database=DEFAULT_DB_ALIAS, interactive=False, verbosity=0)
+    except DatabaseError as error:
+        raise ModelValidationError(f"The SQLite file {file} cannot be used: {error}.") from error
     finally:
         os.close(folder)
+
+
+_SURE_TABLE = "runs_round"
+"""A table that every version of this product has, and that nobody else is likely to have beside Django's own."""
+
+
+def is_ours(file: Path) -> bool:
+    """Whether a SQLite file is this product's, or empty, or one whose first preparation was cut short."""
+    found = sqlite.tables_in(file)
+    if {MigrationRecorder.Migration._meta.db_table, _SURE_TABLE} <= found:
+        return True
+    known = connections[DEFAULT_DB_ALIAS].introspection.django_table_names()
+    return found <= {*known, MigrationRecorder.Migration._meta.db_table}
 
 
 def is_up_to_date() -> bool:

@@ -13,6 +13,7 @@ from runs import database, db
 from runs.database import Database
 from runs.errors import ModelValidationError, SessionBusyError, SessionClosedError
 from runs.managed_input import DjangoManagedInputStore, ManagedInputStore, SQLiteManagedInputStore
+from runs.sqlite import file_path
 
 PROGRAMS = "python"
 """The account that executions of programs belong to unless another is named."""
@@ -62,13 +63,14 @@ class BaseStore:
 
 
 class SQLiteExecutionStore(BaseStore):
-    """Executions in a SQLite file, made on first use. The folder must exist.
+    """Executions in a SQLite file, made on first use, for its owner alone. The folder must exist.
 
-    A `.lock` file beside it says which process drives its executions; `-wal` and `-shm` are SQLite's own.
+    A `.lock` file beside it says which process drives its executions; `-wal` and `-shm` are SQLite's own. Raises
+    ModelValidationError for what is no path of a file; what only looking shows is raised on first use.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path).absolute()
+        self.path = file_path(path)
         super().__init__(Database(self.path), None)
 
     async def prepare(self) -> None:

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 
 from runs.database import file_connection, prepare_file
 from runs.managed_input.store import DjangoManagedInputStore, utc_now
+from runs.sqlite import file_path
 
 
 class SQLiteManagedInputStore(DjangoManagedInputStore):
@@ -16,8 +17,8 @@ class SQLiteManagedInputStore(DjangoManagedInputStore):
 
     Every operation opens a connection and closes it, so there is nothing to close, and a new store on the same file
     goes on where the last one stopped; opening one starts nothing (C47). `busy_timeout_ms` is how long an operation
-    waits for another one's transaction, in milliseconds. Raises ValueError for a negative one, and OSError if the
-    file's folder cannot be used. Not for a thread with a running event loop.
+    waits for another one's transaction, in milliseconds. Raises ValueError for a negative one, and ModelValidationError
+    for a file that cannot be used or is another program's. Not for a thread with a running event loop.
     """
 
     def __init__(
@@ -30,7 +31,7 @@ class SQLiteManagedInputStore(DjangoManagedInputStore):
         super().__init__(clock=clock)
         if busy_timeout_ms < 0:
             raise ValueError("busy_timeout_ms must not be negative.")
-        self._file = os.fspath(database)
+        self._file = file_path(database)
         self._busy_timeout_ms = busy_timeout_ms
         prepare_file(self._file)
 

@@ -90,7 +90,7 @@ def test_what_is_no_store_or_no_server_is_refused_at_once(path: Path) -> None:
 
 def test_a_store_in_a_folder_that_is_not_there_says_so(tmp_path: Path) -> None:
     store = SQLiteExecutionStore(tmp_path / "missing" / "executions.sqlite")
-    with pytest.raises(OSError, match="missing"):
+    with pytest.raises(ModelValidationError, match="missing"):
         MCPTestKit(store=store).__enter__()
     store.close()
 

@@ -113,11 +113,6 @@ def test_nobody_waits_for_less_than_no_time(tmp_path: Path, db: None, busy_timeo
         SQLiteManagedInputStore(tmp_path / "rounds.sqlite", busy_timeout_ms=busy_timeout_ms)
 
 
-def test_a_file_in_no_folder_is_refused(tmp_path: Path, db: None) -> None:
-    with pytest.raises(OSError, match="nowhere"):
-        SQLiteManagedInputStore(tmp_path / "nowhere" / "rounds.sqlite")
-
-
 SUBMIT = """
 import sys, django
 django.setup()
