@@ -142,9 +142,9 @@ def _origins(raw: str) -> list[str]:
 
 
 def _folder(raw: str) -> Path:
-    """A folder that can be written to; made if it is not there."""
+    """A folder that can be written to; made for its owner alone if it is not there."""
     folder = Path(raw).expanduser().resolve()
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not os.access(folder, os.W_OK | os.X_OK):
         raise PermissionError("it cannot be written to")
     return folder
@@ -281,6 +281,7 @@ def load(base_dir: Path, source: Mapping[str, str] | None = None) -> Config:
     """Read the environment (or `source`) once; every mistake is collected in `Config.problems`."""
     read = _Reader(os.environ if source is None else source)
     data_dir = read.get("M3_DATA_DIR", base_dir / "var", _folder, "a folder that can be written to")
+    data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)  # the default one, before anything is put into it
     demo = read.get("M3_DEMO", False, _boolean, "true or false")
     database = read.get(
         "DATABASE_URL",

@@ -18,7 +18,7 @@ from typing import BinaryIO
 from django.conf import settings
 from django.db import OperationalError, transaction
 
-from runs import binding, clock, database, db, engines, lease, push
+from runs import binding, clock, database, db, engines, lease, push, sqlite
 from runs.engines import offers
 from runs.gate import Gate
 from runs.webhooks.sender import Sender
@@ -90,11 +90,12 @@ class InProcess:
 
     def lock(self) -> None:
         """Own the database file; raises AlreadyRunningError if another process does. Nothing to own elsewhere."""
-        path = lock_file()
-        if path is None:
+        path, owned = lock_file(), database.current().file
+        if path is None or owned is None:
             return
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b", buffering=0)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        sqlite.create_private(owned)  # before its first connection, which would leave it to the umask
+        file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+b", buffering=0)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:

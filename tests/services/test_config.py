@@ -37,6 +37,14 @@ def load(tmp_path: Path) -> Load:
     return read
 
 
+@pytest.mark.parametrize("chosen", [True, False], ids=["chosen", "default"])
+def test_a_data_folder_that_is_made_is_its_owners_alone(tmp_path: Path, chosen: bool) -> None:
+    source = {"M3_DATA_DIR": str(tmp_path / "data")} if chosen else {}
+    made = config.load(tmp_path / "base", source).data_dir
+    assert made == tmp_path / ("data" if chosen else "base/var")
+    assert stat.S_IMODE(made.stat().st_mode) == 0o700
+
+
 def test_an_empty_environment_is_a_closed_installation_on_sqlite(load: Load, tmp_path: Path) -> None:
     found = load()
 
