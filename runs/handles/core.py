@@ -9,15 +9,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from runs import db
-from runs.errors import ModelValidationError, OperationTimeout, StateConflict
+from runs.errors import ManagedInputValidationError, ModelValidationError, OperationTimeout, StateConflict
 from runs.handles import addresses, executions, submitting
 from runs.handles.dispatch import Dispatcher
 from runs.handles.loop import LoopThread
-from runs.handles.specs import AgentSpec, Server, check_human_input, check_servers
+from runs.handles.specs import AgentSpec, Server, check_human_input, check_servers, check_texts
 from runs.handles.stores import BaseStore, PrivateStore
 from runs.handles.values import ExecutionResult, ExecutionState, PendingRound
-from runs.managed_input import ElicitationResponse, PendingElicitationRound
-from runs.managed_input.checks import check_texts, payload_of
+from runs.idempotency import MAX_KEY
+from runs.managed_input import ElicitationResponse, PendingElicitationRound, checks
+from runs.managed_input.checks import payload_of
 from runs.models import Turn
 from runs.run_states import HumanInput
 
@@ -42,6 +43,8 @@ class Core:
         if store is not None and not isinstance(store, BaseStore):
             raise ModelValidationError("store is a SQLiteExecutionStore, an ExecutionStore, or None.")
         check_servers(servers)
+        if env is not None:
+            check_texts("env", env)
         self._store = store if store is not None else PrivateStore()
         self._owns_store = store is None
         self._env = dict(os.environ if env is None else env)
@@ -137,7 +140,9 @@ class Core:
         idempotency_key: str,
     ) -> None:
         executions.check_managed(execution.human_input)
-        check_texts(round_id=round_id, idempotency_key=idempotency_key)
+        checks.check_texts(round_id=round_id, idempotency_key=idempotency_key)
+        if len(idempotency_key) > MAX_KEY:
+            raise ManagedInputValidationError(f"An idempotency_key has {MAX_KEY} characters at most.")
         payload = payload_of(responses)
         await self.ready()
         turn = await db.read(executions.find, execution.execution_id, self._store.account)
@@ -203,4 +208,7 @@ def _checked_timeout(timeout: object) -> float:
         return math.inf
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0:
         raise ModelValidationError("timeout is a number of seconds above zero, or None to wait for ever.")
-    return float(timeout)
+    try:
+        return float(timeout)
+    except OverflowError as error:
+        raise ModelValidationError("timeout is too large; None waits for ever.") from error

@@ -19,6 +19,8 @@ from runs.handles.specs import (
     Server,
     StdioServer,
     check_agent,
+    check_naming,
+    is_list,
 )
 from runs.handles.stores import BaseStore
 
@@ -189,12 +191,16 @@ class AsyncMCPTestKit:
 
 
 def _templates(definitions: Iterable[Mapping[str, Any]]) -> list[_Template]:
+    if isinstance(definitions, str | bytes | Mapping) or not isinstance(definitions, Iterable):
+        raise ModelValidationError("agents takes a list of mappings, one for each agent.")
     return [_template(definition) for definition in definitions]
 
 
 def _template(given: Mapping[str, Any]) -> _Template:
+    if not isinstance(given, Mapping):
+        raise ModelValidationError(f"An agent is a mapping with definition, not {type(given).__name__}.")
     known = {field.name for field in fields(_Template)}
-    unknown = sorted(set(given) - known)
+    unknown = sorted(map(str, set(given) - known))
     if unknown or "definition" not in given:
         raise ModelValidationError(
             f"An agent is a mapping with definition and possibly harness, name, instructions; wrong: "
@@ -202,8 +208,15 @@ def _template(given: Mapping[str, Any]) -> _Template:
         )
     template = _Template(**given)
     check_agent(template.harness, template.definition)
+    check_naming(template.name, template.instructions)
     return template
 
 
 def _listed(server: Server | Sequence[Server]) -> tuple[Server, ...]:
-    return (server,) if isinstance(server, StdioServer | HttpServer | str) else tuple(server)
+    if isinstance(server, StdioServer | HttpServer | str):
+        return (server,)
+    if not is_list(server):
+        raise ModelValidationError(
+            "server is a StdioServer, an HttpServer, the name of a known server, or a list of such."
+        )
+    return tuple(server)

@@ -7,9 +7,10 @@ from the value types of `runs.managed_input`.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
+from urllib.parse import urlsplit
 
 from runs.canonical import NotJson, canonical_json
 from runs.errors import ModelValidationError
@@ -42,11 +43,13 @@ class StdioServer:
     def __post_init__(self) -> None:
         _check_text("A server's name", self.name)
         _check_text("The command of a server", self.command)
-        if isinstance(self.args, str) or not all(isinstance(arg, str) for arg in self.args):
+        if not is_list(self.args) or not all(isinstance(arg, str) for arg in self.args):
             raise ModelValidationError(
                 "The arguments of a server are a list of texts, one for each argument."
             )
-        _check_texts("The environment of a server", self.env)
+        if self.cwd is not None and not isinstance(self.cwd, str | os.PathLike):
+            raise ModelValidationError("The cwd of a server is the path of a folder, or None.")
+        check_texts("The environment of a server", self.env)
         object.__setattr__(self, "args", tuple(self.args))
         object.__setattr__(self, "env", dict(self.env))
 
@@ -63,7 +66,8 @@ class HttpServer:
     def __post_init__(self) -> None:
         _check_text("A server's name", self.name)
         _check_text("The URL of a server", self.url)
-        _check_texts("The headers of a server", self.headers)
+        _check_url(self.url)
+        check_texts("The headers of a server", self.headers)
         object.__setattr__(self, "headers", dict(self.headers))
 
 
@@ -120,11 +124,14 @@ class AgentSpec:
     def __post_init__(self) -> None:
         _check_text("A prompt", self.prompt)
         check_agent(self.harness, self.definition)
-        _check_text("An agent's name", self.name)
+        check_naming(self.name, self.instructions)
         _check_selection(self.tools)
         check_servers(self.servers)
         _check_plan(self.elicitations)
         check_json("metadata", self.metadata)
+        for what, value in (("mode", self.mode), ("user_id", self.user_id)):
+            if value is not None:
+                _check_text(what, value)
 
     @property
     def targets(self) -> frozenset[str]:
@@ -134,6 +141,7 @@ class AgentSpec:
 
 def check_agent(harness: str, definition: Mapping[str, Any]) -> None:
     """Raise ModelValidationError for an unknown harness or a definition with mistakes, each with its place."""
+    _check_text("The harness of an agent", harness)
     check_json("definition", definition)
     mistakes = list(get_harness(harness).validate(definition))
     if mistakes:
@@ -166,7 +174,7 @@ def check_json(what: str, value: object) -> None:
 def _check_selection(tools: Sequence[str] | None) -> None:
     if tools is None:
         return
-    if isinstance(tools, str) or not all(isinstance(target, str) and target for target in tools):
+    if not is_list(tools) or not all(_is_text(target) for target in tools):
         raise ModelValidationError('tools is a list such as ["server:tool"], or None for no limit.')
     if len(set(tools)) != len(tools):
         raise ModelValidationError("The tool selection names a tool twice. Name each once.")
@@ -174,9 +182,7 @@ def _check_selection(tools: Sequence[str] | None) -> None:
 
 def check_servers(servers: Sequence[Server]) -> None:
     """Raise ModelValidationError unless these are servers, each with a name of its own."""
-    if isinstance(servers, str) or not all(
-        isinstance(one, StdioServer | HttpServer | str) for one in servers
-    ):
+    if not is_list(servers) or not all(isinstance(one, StdioServer | HttpServer | str) for one in servers):
         raise ModelValidationError("servers is a list of StdioServer, HttpServer or names of known servers.")
     names = [name_of(server) for server in servers]
     if len(set(names)) != len(names):
@@ -184,7 +190,7 @@ def check_servers(servers: Sequence[Server]) -> None:
 
 
 def _check_plan(elicitations: Sequence[PlannedElicitation]) -> None:
-    if not all(isinstance(planned, PlannedElicitation) for planned in elicitations):
+    if not is_list(elicitations) or not all(isinstance(one, PlannedElicitation) for one in elicitations):
         raise ModelValidationError("elicitations is a list of PlannedElicitation.")
     if len(elicitations) > MAX_PLANNED:
         raise ModelValidationError(
@@ -196,13 +202,49 @@ def name_of(server: Server) -> str:
     return server if isinstance(server, str) else server.name
 
 
-def _check_text(what: str, value: object) -> None:
-    if not isinstance(value, str) or not value.strip():
-        raise ModelValidationError(f"{what} is a text with at least one character.")
+def check_naming(name: object, instructions: object) -> None:
+    """Raise ModelValidationError unless these are the name and the instructions of an agent."""
+    _check_text("An agent's name", name)
+    if instructions != "":
+        _check_text("An agent's instructions", instructions, blank=True)
 
 
-def _check_texts(what: str, value: object) -> None:
+def check_texts(what: str, value: object) -> None:
+    """Raise ModelValidationError unless `value` is a mapping of texts to texts."""
     if not isinstance(value, Mapping) or not all(
         isinstance(key, str) and isinstance(inner, str) for key, inner in value.items()
     ):
         raise ModelValidationError(f"{what} is a mapping of texts to texts.")
+
+
+def is_list(value: object) -> bool:
+    """Whether this holds several things; a text and a mapping hold one."""
+    return isinstance(value, Collection) and not isinstance(value, str | bytes | Mapping)
+
+
+def _check_text(what: str, value: object, *, blank: bool = False) -> None:
+    if not isinstance(value, str) or not (blank or value.strip()):
+        raise ModelValidationError(f"{what} is a text with at least one character.")
+    if not _is_text(value):
+        raise ModelValidationError(f"{what} has a character that cannot be stored: NUL, or half a surrogate.")
+
+
+def _is_text(value: object) -> bool:
+    """Whether this is a text, not empty, that every database and protocol can hold."""
+    if not isinstance(value, str) or not value or "\0" in value:
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _check_url(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in {"http", "https"} and bool(parts.hostname)
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ModelValidationError("The URL of a server begins with http:// or https:// and names a host.")
