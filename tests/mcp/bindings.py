@@ -17,7 +17,7 @@ STATE_KEY = "5a" * 32
 LEGACY = {"initialize": {}}
 """A saved negotiation that makes a server of both generations speak the older one."""
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 """Seconds that anything may take before a test gives up."""
 
 

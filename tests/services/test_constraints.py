@@ -13,7 +13,7 @@ from django.db import IntegrityError, models, transaction
 from django.utils import timezone
 
 from approvals.models import Policy
-from runs import end_users, keys
+from runs import audit, end_users, keys
 from runs.models import (
     Account,
     Agent,
@@ -21,6 +21,7 @@ from runs.models import (
     EndUser,
     Event,
     IdempotencyKey,
+    LedgerEntry,
     Membership,
     Role,
     Round,
@@ -35,6 +36,8 @@ from runs.models import (
     ToolWord,
     Turn,
     User,
+    WebhookDelivery,
+    WebhookEndpoint,
 )
 
 OLD = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
@@ -62,6 +65,8 @@ class World:
     event: Event
     policy: Policy
     api_key: ApiKey
+    delivery: WebhookDelivery
+    entry: LedgerEntry
     idempotency_key: IdempotencyKey
     spare: User
     """Somebody whom no key acts as."""
@@ -158,6 +163,10 @@ ATTEMPTS = [
     Attempt("policy_once_per_run", "policy", copy=True, prepare={"scope": "run", "run": "run"}),
     Attempt("policy_has_target", "policy", {"target_server": ""}),
     Attempt("api_key_role_known", "api_key", {"role": "owner"}),
+    Attempt("delivery_status_known", "delivery", {"status": "lost", "next_retry_at": None}),
+    Attempt("delivery_pending_has_a_time", "delivery", {"next_retry_at": None}),
+    Attempt("delivery_pending_has_a_time", "delivery", {"status": "success"}),
+    Attempt("ledger_seq_once", "entry", copy=True),
     Attempt("api_key_name_once_while_valid", "api_key", {"public_id": "other", "user": "spare"}, copy=True),
     Attempt("idempotency_key_once", "idempotency_key", copy=True),
 ]
@@ -196,6 +205,13 @@ def world(make_round: Callable[..., Round], alice: User) -> World:
             created_at=timezone.now(),
         ),
         api_key=keys.issue(account, "nightly", role=Role.OPERATOR).key,
+        delivery=WebhookDelivery.objects.create(
+            endpoint=WebhookEndpoint.objects.create(
+                account=account, url="https://example.com/hook", secret="s" * 32
+            ),
+            run=run, event_type="run.started", event_id="e-1", body="{}", next_retry_at=OLD,
+        ),
+        entry=audit.note(account, alice, "policy.made", "policy 1"),
         idempotency_key=IdempotencyKey.objects.create(
             account=account, key="k", request_digest="sha256:d", turn=round_.turn
         ),

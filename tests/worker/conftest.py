@@ -26,7 +26,7 @@ from tests.mcp.conftest import serve_http  # noqa: F401  (a fixture)
 from tests.mcp.killed import keep_in
 from tests.worker.following import at_tasks, tasks  # noqa: F401  (fixtures)
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 """Seconds that a run may take to get where a test expects it."""
 
 
