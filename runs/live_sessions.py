@@ -5,7 +5,7 @@ A pause that is `held` waits on a session: of a worker, of a keeper beside it, o
 
 from __future__ import annotations
 
-from pathlib import Path
+import socket
 
 from runs import clock, local_tools
 from runs.keeper.place import this_host
@@ -15,6 +15,9 @@ from runs.risk import Risk, effectively_idempotent
 
 SESSION = "session"
 """Key of a session's record in `ToolCall.wire`."""
+
+ANSWER_SECONDS = 1.0
+"""How long a keeper on this machine may take to take a connection."""
 
 GONE = (
     "Whoever asked this is gone: its process ended while it waited, and nothing of it can be reached. Nothing you sent "
@@ -35,7 +38,7 @@ def answer_can_arrive(round_: Round) -> bool:
     if record is None or round_.native_resume_token is None:
         return False
     kept_here = record.get("keeper") and record.get("host") == this_host()
-    return Path(record["keeper"]).exists() if kept_here else True
+    return _is_kept(record["keeper"]) if kept_here else True
 
 
 def may_repeat(call: ToolCall) -> bool:
@@ -55,6 +58,17 @@ def may_repeat(call: ToolCall) -> bool:
         annotations=tool.annotations,
         trusted=tool.server.trusted,
     )
+
+
+def _is_kept(address: str) -> bool:
+    """Whether a keeper listens; one that was killed leaves its socket behind."""
+    with socket.socket(socket.AF_UNIX) as knock:
+        knock.settimeout(ANSWER_SECONDS)
+        try:
+            knock.connect(address)
+        except OSError:
+            return False
+    return True
 
 
 def _is_driven(run_id: int) -> bool:

@@ -329,14 +329,15 @@ async def test_a_server_that_asks_too_often_ends_the_turn_and_every_answer_befor
     }
 
 
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 async def test_an_answer_for_a_keeper_that_is_gone_is_refused_and_not_thrown_away(
-    desk_: Desk, stop: Callable[[], Any]
+    desk_: Desk, stop: Callable[[], Any], how: signal.Signals
 ) -> None:
     run, round_ = await asked(desk_)
     keeper = (await db.read(ToolCall.objects.get, step__run=run)).wire["session"]["keeper"]
     await stop()
-    os.kill(keepers_of(keeper)[0], signal.SIGTERM)
-    wait_for(lambda: not Path(keeper).exists(), "the keeper to end")
+    os.kill(keepers_of(keeper)[0], how)
+    wait_for(lambda: not keepers_of(keeper), "the keeper to end")
     await db.write(lease.take_over)
     with pytest.raises(StateConflict, match="gone"):
         await desk_.accept(round_, name="into the void")
