@@ -40,7 +40,7 @@ def tasks(client: M8tes, agent_id: int) -> dict[str, Any]:
     waited = client.tasks.run_and_wait(task.id, poll_interval=0.2)
     runs = client.runs.list(task_id=task.id).data
     client.tasks.update(task.id, name="Every week")
-    names = [client.tasks.get(task.id).name, *[each.name for each in client.tasks.list(agent_id=agent_id)]]
+    names = [client.tasks.get(task.id).name, client.tasks.list(agent_id=agent_id).data[0].name]
     client.tasks.delete(task.id)
     return {
         "task": [task.agent_id, task.instructions],
