@@ -20,6 +20,7 @@ from runs.access import Actor
 from runs.canonical import canonical_json
 from runs.errors import ManagedInputValidationError, StateConflict
 from runs.models import Role, Round, Run
+from runs.readable import check_readable
 from runs.requests import APPROVAL_KEY, MAX_WORDS, OUTCOME_KEY, PLAN_KEY
 from runs.round_checks import check_form, check_responses, checked_shape
 from runs.round_rows import Decider, ending, lock
@@ -158,7 +159,9 @@ def _lock(round_id: str) -> Round:
     plan = Round.objects.filter(pk=round_id, kind=RoundKind.PLAN.value).values_list("run", flat=True).first()
     if plan is not None:
         control.locked_with_children(plan)
-    return lock(round_id)
+    round_ = lock(round_id)
+    check_readable(round_, round_id)
+    return round_
 
 
 def _allow_all(actor: Actor, chosen: Sequence[Choice], key: str, via: str) -> list[Round] | StateConflict:

@@ -22,6 +22,7 @@ from approvals.facts import Scope
 from runs import recommended
 from runs.asked import QUESTION_TOOL, tool_use_id
 from runs.models import Round, Run, Step
+from runs.readable import is_readable
 from runs.redaction import redact
 from runs.risk import Risk
 from runs.round_states import RoundKind, RoundOutcome, RoundStatus
@@ -88,7 +89,12 @@ class PermissionRequest:
 
 
 def requests_of(round_: Round) -> list[PermissionRequest]:
-    """The requests of a pause as they are now, in its own order; the questions of an agent are one request."""
+    """The requests of a pause as they are now, in its own order; the questions of an agent are one request.
+
+    A damaged row has none: there is nothing that could be decided (C46).
+    """
+    if not is_readable(round_):
+        return []
     keys = list(round_.requests)
     if round_.kind == RoundKind.QUESTION:
         return [_request(round_, keys[0], round_.pk)]

@@ -19,6 +19,7 @@ from runs.api.base import MAX_ID, Limited
 from runs.api.fields import Flag, Text, Whole, Word
 from runs.end_users import MAX_USER_ID
 from runs.models import Round
+from runs.readable import check_readable
 from runs.requests import MAX_WORDS
 from runs.round_states import RoundKind, RoundOutcome, RoundStatus
 from runs.run_states import PermissionMode
@@ -119,6 +120,7 @@ class RoundShape(RoundLine):
     failure_message = serializers.CharField(allow_null=True)
 
     def get_requests(self, round_: Round) -> dict[str, dict[str, Any]]:
+        check_readable(round_, round_.pk)
         return {key: _only(_REQUEST, request) for key, request in round_.requests.items()}
 
     def get_changes(self, round_: Round) -> dict[str, Any] | None:

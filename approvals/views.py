@@ -26,6 +26,7 @@ from runs import access
 from runs.access import Actor
 from runs.errors import ManagedInputConflict, ManagedInputValidationError, StateConflict
 from runs.models import Round
+from runs.readable import is_readable, unreadable
 from runs.round_states import RoundKind, RoundStatus
 from runs.views.base import page
 
@@ -76,6 +77,8 @@ def waiting(request: HttpRequest, actor: Actor) -> HttpResponse:
 def decide(request: HttpRequest, actor: Actor, round_id: str) -> HttpResponse:
     """Store what a person decided; 422 keeps what was typed, 409 shows who was faster (R2, R7)."""
     round_ = _get(actor, round_id)
+    if not is_readable(round_):
+        return _too_late(request, actor, round_, unreadable(round_id).message)
     posted = read_post(round_, request.POST)
     if posted.problems and round_.status == RoundStatus.PENDING and actor.can_decide:
         return _refused(request, actor, round_, posted, posted.problems)
@@ -173,7 +176,7 @@ def _remember_edited(round_: Round, shown: Card, editing: ElicitationForm) -> tu
 def _sections(round_: Round, shown: Card, posted: Posted | None) -> list[tuple[Any, ElicitationForm | None]]:
     """Each keyed request with its form: as it was typed, else as it stands in a draft, else empty."""
     typed = posted.forms if posted else {}
-    requests = list(round_.requests.values())
+    requests = list(round_.requests.values()) if shown.asked else []
     return [
         (
             asked,

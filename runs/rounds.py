@@ -23,6 +23,7 @@ from runs.errors import (
     StateConflict,
 )
 from runs.models import Round, Run, Step, Turn
+from runs.readable import check_readable
 from runs.redaction import redact
 from runs.round_checks import check_response, check_responses, checked_shape, outcome_of
 from runs.round_rows import Decider, ended_sentence, ending, facts, fail, lock, save
@@ -155,6 +156,7 @@ def try_answer(
             "An idempotency key is needed; make one for this answer and keep it."
         )
     round_ = lock(round_id)
+    check_readable(round_, round_id)
     payload = checked_shape(responses)
     if round_.responses is not None:
         return _again(round_, idempotency_key, payload)
@@ -252,6 +254,7 @@ def save_draft(
     refusal because of the deadline as `try_answer` does.
     """
     round_ = lock(round_id)
+    check_readable(round_, round_id)
     payload = checked_shape({key: response})
     if key not in round_.requests:
         raise ManagedInputValidationError(f"This pause has no request {key!r}.")

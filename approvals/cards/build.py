@@ -18,6 +18,7 @@ from approvals.cards.values import Arguments, Asked, Card, Option, Question, Ris
 from runs import recommended, requests
 from runs.access import Actor
 from runs.models import Round
+from runs.readable import is_readable
 from runs.requests import APPROVAL_KEY, PLAN_KEY
 from runs.risk import Risk
 from runs.round_states import RoundKind, RoundStatus
@@ -25,6 +26,11 @@ from runs.run_states import PermissionMode
 from runs.visible import url_warnings, visible
 
 URGENT: Final = dt.timedelta(minutes=5)
+
+DAMAGED: Final = "This request cannot be read"
+"""The headline of a pause whose row was damaged (C46)."""
+
+_DAMAGED_TAG: Final = ("Damaged", "warn")
 
 _KIND_TAGS: Final = {
     RoundKind.ELICITATION: ("Form", "form"),
@@ -38,18 +44,19 @@ _KIND_TAGS: Final = {
 def row_for(round_: Round, *, now: dt.datetime | None = None) -> Row:
     """A line of the list; needs no query beyond `Round.objects.for_cards()`."""
     now = now or timezone.now()
-    risk = _risk(round_)
-    tag, icon = _tag(round_)
+    damaged = not is_readable(round_)
+    risk = None if damaged else _risk(round_)
+    tag, icon = _DAMAGED_TAG if damaged else _tag(round_)
     left = round_.ends_at - now if round_.ends_at else None
     return Row(
         id=round_.pk,
         kind=round_.kind,
         version=round_.version,
         icon=risk.icon if risk else icon,
-        tone=risk.icon if risk else ("warn" if round_.kind == RoundKind.OUTCOME else "info"),
+        tone=risk.icon if risk else ("warn" if damaged or round_.kind == RoundKind.OUTCOME else "info"),
         tone_word=risk.word if risk else tag,
-        headline=_headline(round_),
-        sub=" · ".join(_sub(round_)),
+        headline=DAMAGED if damaged else _headline(round_),
+        sub=" · ".join(_from(round_) if damaged else _sub(round_)),
         created_at=round_.created_at,
         deadline=round_.ends_at,
         age=wording.length_words((now - round_.created_at).total_seconds()),
@@ -61,15 +68,17 @@ def row_for(round_: Round, *, now: dt.datetime | None = None) -> Row:
 def card_for(round_: Round, actor: Actor, *, now: dt.datetime | None = None) -> Card:
     """Everything that the card of `round_` shows to `actor`; a query for the history, a few for the rules on offer."""
     events = events_of(round_)
-    context: Mapping[str, Any] = round_.context
+    damaged = not is_readable(round_)
+    context: Mapping[str, Any] = {} if damaged else round_.context
     pending = round_.status == RoundStatus.PENDING
     return Card(
         row=row_for(round_, now=now),
-        tag=_tag(round_)[0],
-        risk=_risk(round_),
+        tag=(_DAMAGED_TAG if damaged else _tag(round_))[0],
+        risk=None if damaged else _risk(round_),
         state=state_of(round_),
         pending=pending,
-        controls=pending and actor.can_decide,
+        controls=pending and actor.can_decide and not damaged,
+        damaged=damaged,
         agent=visible(round_.run.agent.name),
         end_user=_end_user(round_),
         run_id=round_.run_id,
@@ -80,10 +89,10 @@ def card_for(round_: Round, actor: Actor, *, now: dt.datetime | None = None) -> 
         server_address=visible(str(context.get("server_address") or "")),
         mode=str(context.get("mode") or round_.run.mode),
         digest=round_.shown_digest,
-        ending=ending_of(round_, events),
+        ending=None if damaged else ending_of(round_, events),
         history=history_of(events),
-        **_of_kind(round_, pending and actor.can_decide),
-        **changed_fields(round_, actor),
+        **({"why": ""} if damaged else _of_kind(round_, pending and actor.can_decide)),
+        **({} if damaged else changed_fields(round_, actor)),
     )
 
 
@@ -229,12 +238,16 @@ def _headline(round_: Round) -> str:
     return call if kind is RoundKind.APPROVAL else f"Did this happen? {call}"
 
 
-def _sub(round_: Round) -> Iterable[str]:
+def _from(round_: Round) -> Iterable[str]:
     yield visible(round_.run.agent.name)
     if round_.server_name:
         yield visible(round_.server_name)
     if user := _end_user(round_):
         yield f"for {user}"
+
+
+def _sub(round_: Round) -> Iterable[str]:
+    yield from _from(round_)
     kind = RoundKind(round_.kind)
     if kind is RoundKind.ELICITATION:
         yield _ask_words(round_)

@@ -213,6 +213,8 @@ class Card:
     pending: bool
     controls: bool
     """Whether this person may decide, and there is still something to decide."""
+    damaged: bool = False
+    """Whether the row cannot be read: the card says so and offers nothing but the way to its run (C46)."""
     agent: str
     end_user: str | None
     run_id: int

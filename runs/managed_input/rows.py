@@ -25,6 +25,7 @@ from runs.managed_input.values import (
 )
 from runs.models import Round, Run, Turn
 from runs.models.round import RoundQuerySet
+from runs.readable import unreadable
 from runs.round_states import RoundKind
 
 _SAME_NAME = (
@@ -97,9 +98,7 @@ def intact(round_id: str) -> Iterator[None]:
     try:
         yield
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise ManagedInputValidationError(
-            f"What is stored of round {round_id} cannot be read; its row was damaged."
-        ) from error
+        raise unreadable(round_id) from error
 
 
 def record_of(round_: Round) -> ManagedInputRecord:
