@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import math
 import os
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -24,6 +26,20 @@ from runs.run_states import HumanInput
 
 FIRST_LOOK, SLOWEST_LOOK = 0.02, 0.25
 """Seconds between two looks at an execution that is waited for; another process may drive it."""
+
+
+_open: set[Core] = set()
+"""Kits that nobody has closed yet."""
+
+
+def _close_forgotten() -> None:
+    for core in tuple(_open):
+        core.close()
+
+
+# A program may end without closing its kits. atexit would be too late: the pools of threads that a kit works with are
+# ended before it, by a hook of this kind, and of these the one that was registered last runs first.
+getattr(threading, "_register_atexit", atexit.register)(_close_forgotten)
 
 
 @dataclass(frozen=True)
@@ -54,6 +70,7 @@ class Core:
         self._closed = False
         self._store.attach()
         self.thread = LoopThread(self._store.database)
+        _open.add(self)
 
     # --- life -----------------------------------------------------------------------------------------------------
 
@@ -75,6 +92,7 @@ class Core:
         if self._closed:
             return
         self._closed = True
+        _open.discard(self)
         try:
             self.thread.call(self._dispatcher.stop())
         finally:
