@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 from runs.database import file_connection, prepare_file
-from runs.managed_input.store import DjangoManagedInputStore, utc_now
+from runs.managed_input.store import DjangoManagedInputStore, refuse_on_loop, utc_now
 from runs.sqlite import file_path
 
 
@@ -18,7 +18,8 @@ class SQLiteManagedInputStore(DjangoManagedInputStore):
     Every operation opens a connection and closes it, so there is nothing to close, and a new store on the same file
     goes on where the last one stopped; opening one starts nothing (C47). `busy_timeout_ms` is how long an operation
     waits for another one's transaction, in milliseconds. Raises ValueError for a negative one, and ModelValidationError
-    for a file that cannot be used or is another program's. Not for a thread with a running event loop.
+    for a file that cannot be used or is another program's. In a thread with a running event loop it raises
+    ManagedInputStateError.
     """
 
     def __init__(
@@ -33,7 +34,9 @@ class SQLiteManagedInputStore(DjangoManagedInputStore):
             raise ValueError("busy_timeout_ms must not be negative.")
         self._file = file_path(database)
         self._busy_timeout_ms = busy_timeout_ms
+        refuse_on_loop()
         prepare_file(self._file)
 
     def _database(self) -> AbstractContextManager[None]:
+        refuse_on_loop()
         return file_connection(self._file, busy_timeout_ms=self._busy_timeout_ms)

@@ -7,6 +7,7 @@ proves a lease, and that time comes from `clock`.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import datetime as dt
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +17,7 @@ from typing import Any
 from django.db import transaction
 
 from runs import round_rows, rounds
-from runs.errors import ManagedInputConflict, ManagedInputValidationError
+from runs.errors import ManagedInputConflict, ManagedInputStateError, ManagedInputValidationError
 from runs.managed_input import changes, checks, rows
 from runs.managed_input.values import (
     ElicitationResponse,
@@ -32,6 +33,18 @@ from runs.round_states import Replay, RoundStatus, claim_target, replay
 
 def utc_now() -> dt.datetime:
     return dt.datetime.now(dt.UTC)
+
+
+def refuse_on_loop() -> None:
+    """Raise ManagedInputStateError in a thread whose event loop runs: the store waits for the database."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise ManagedInputStateError(
+        "The managed input store would block the event loop of this thread. Use it in another one: "
+        "await asyncio.to_thread(lambda: execution_store.managed_input_store.list_rounds(execution_id))."
+    )
 
 
 class DjangoManagedInputStore:
@@ -270,4 +283,5 @@ class DjangoManagedInputStore:
 
     def _database(self) -> AbstractContextManager[None]:
         """Where the rounds are: this thread's own connection."""
+        refuse_on_loop()
         return nullcontext()
