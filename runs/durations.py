@@ -23,7 +23,9 @@ _UNIT_SECONDS: Final = {f"{name}s": length for name, length in _UNITS} | {"secon
 MAX_TIMEOUT: Final = timedelta(days=36_500)
 """A hundred years: far enough for anybody, near enough that a deadline is still a date."""
 
-_HELP: Final = 'Write it like "90s", "5m", "1h30m", "2d" or "1w", as seconds, or as null to wait for ever.'
+_WRITE: Final = 'Write it like "90s", "5m", "1h30m", "2d" or "1w".'
+_HELP: Final = f"{_WRITE} A number counts seconds; null waits for ever."
+"""For values that are no text; a text box has neither numbers nor null to offer."""
 
 
 def parse_timeout(value: object) -> timedelta | None:
@@ -46,7 +48,7 @@ def parse_timeout(value: object) -> timedelta | None:
 def _seconds_of_text(text: str) -> int:
     match = _TEXT.fullmatch(text) if 0 < len(text) <= _MAX_TEXT else None
     if match is None:
-        raise ModelValidationError(f"{_quoted(text)} is not a time limit. {_HELP}")
+        raise ModelValidationError(f"{_quoted(text)} is not a time limit. {_WRITE}")
     return sum(int(number) * _UNIT_SECONDS[unit] for unit, number in match.groupdict().items() if number)
 
 
@@ -57,11 +59,17 @@ def _bounded(length: float | timedelta, given: object) -> timedelta:
     if isinstance(seconds, float) and math.isnan(seconds):
         raise ModelValidationError(f"NaN is not a time limit. {_HELP}")
     if seconds > MAX_TIMEOUT.total_seconds():
-        raise ModelValidationError(f"{_quoted(given)} is longer than a hundred years. {_HELP}")
+        raise ModelValidationError(f"{_quoted(given)} is longer than a hundred years. {_help(given)}")
     # Rounded to microseconds before the check, so that what is left of a tiny number is not zero.
     if seconds <= 0 or (limit := timedelta(seconds=seconds)) <= timedelta(0):
-        raise ModelValidationError(f"A time limit must be above zero; {_quoted(given)} is not. {_HELP}")
+        raise ModelValidationError(
+            f"A time limit must be above zero; {_quoted(given)} is not. {_help(given)}"
+        )
     return limit
+
+
+def _help(given: object) -> str:
+    return _WRITE if isinstance(given, str) else _HELP
 
 
 def _quoted(given: object) -> str:

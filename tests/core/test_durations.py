@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from decimal import Decimal
 
@@ -104,3 +105,14 @@ def test_no_text_leads_to_anything_but_a_positive_limit_or_a_refusal(text: str) 
 )
 def test_a_limit_is_said_back_in_words(limit: timedelta | None, words: str) -> None:
     assert describe(limit) == words
+
+
+@pytest.mark.parametrize("text", ["90", "null", "soon", "0s", "9999w"])
+def test_a_text_is_offered_only_what_a_text_can_say(text: str) -> None:
+    with pytest.raises(ModelValidationError) as refused:
+        parse_timeout(text)
+    assert '"90s"' in refused.value.message
+    assert "null waits" not in refused.value.message
+    assert "counts seconds" not in refused.value.message
+    for offered in re.findall(r'"([^"]+)"', refused.value.message.partition("Write it like")[2]):
+        assert parse_timeout(offered) is not None
