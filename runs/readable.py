@@ -18,7 +18,8 @@ _OWN_KEY: Final = {
     RoundKind.PLAN.value: PLAN_KEY,
     RoundKind.OUTCOME.value: OUTCOME_KEY,
 }
-_NEEDED: Final = {"form": ("requested_schema", Mapping), "url": ("url", str)}
+_NEEDED: Final = {"form": ("requested_schema", object), "url": ("url", str)}
+"""What a request of each mode must have. A schema may be anything that is there: forms cope with every one."""
 
 
 class Stored(Protocol):
@@ -58,4 +59,4 @@ def _is_whole(request: object) -> bool:
     if not isinstance(mode, str) or mode not in _NEEDED:
         return False
     name, kind = _NEEDED[mode]
-    return isinstance(request.get(name), kind)
+    return name in request and isinstance(request[name], kind)

@@ -62,9 +62,10 @@ class ManagedInputStore(Protocol):
         `delivery_state` (not_started, not_delivered, delivered) is what the claimer can prove of the delivery and
         has to fit the status; `expected_lease_token` is the token that the round has now (`record.lease`): every round
         has one, so without it, or with another, the claim is refused. `idempotent_delivery` proves that delivering
-        again does no harm (C32). Raises, in this order (C31): ManagedInputConflict (no such round), ManagedInputRecoveryError (its session was lost),
-        ManagedInputStateError (it has ended), ManagedInputRecoveryError (the evidence), ManagedInputConflict (the
-        lease still holds, or the token is another one).
+        again does no harm (C32). Raises, in this order (C31): ManagedInputConflict (no such round),
+        ManagedInputRecoveryError (its session was lost), ManagedInputStateError (it has ended),
+        ManagedInputRecoveryError (the evidence), ManagedInputConflict (the lease still holds, or the token is another
+        one).
         """
 
     def renew(

@@ -24,7 +24,6 @@ DAMAGE: dict[str, Any] = {
     "no address": {"address": {"mode": "url", "message": "Pay"}},
     "no mode": {"address": {"message": "Where to?", "requested_schema": {}}},
     "a mode of another type": {"address": {"mode": []}},
-    "a schema of another type": {"address": {"mode": "form", "requested_schema": 3}},
 }
 
 
