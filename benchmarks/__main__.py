@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import answer_to_line, machine, parked, pause_to_card, policies
+from benchmarks import answer_to_line, api, machine, parked, pause_to_card, policies
 from benchmarks.figures import Report
 
 BENCHMARKS: dict[str, Callable[[Path, float], Report]] = {
@@ -17,6 +17,7 @@ BENCHMARKS: dict[str, Callable[[Path, float], Report]] = {
     "answer_to_line": answer_to_line.run,
     "parked": parked.run,
     "policies": policies.run,
+    "api": api.run,
 }
 
 

@@ -1,5 +1,5 @@
-"""Fills a new installation: one admin and the agents of the benchmarks. A process of its own, because settings are read
-once: `M3_DATA_DIR=... python -m benchmarks.prepare` prints the login and the agents' ids as JSON.
+"""Fills a new installation: one admin, a key and the agents of the benchmarks. A process of its own, because settings
+are read once: `M3_DATA_DIR=... python -m benchmarks.prepare` prints the login, the key and the agents' ids as JSON.
 
 The agents have no MCP server, so that no figure contains the start of somebody else's process.
 """
@@ -35,7 +35,7 @@ def main() -> None:
     django.setup()
     from django.core.management import call_command
 
-    from runs import access, agents
+    from runs import access, agents, keys
     from runs.models import Account, Membership, Role, User
 
     call_command("migrate", verbosity=0, interactive=False)
@@ -49,7 +49,8 @@ def main() -> None:
         name: agents.save(actor, None, agents.AgentValues(name=name, definition=json.dumps(playbook))).pk
         for name, playbook in PLAYBOOKS.items()
     }
-    print(json.dumps({"username": user.username, "password": password, "agents": ids}))
+    key = keys.create(actor, "benchmarks").secret
+    print(json.dumps({"username": user.username, "password": password, "key": key, "agents": ids}))
 
 
 if __name__ == "__main__":
