@@ -59,7 +59,7 @@ class RunList(ActorView):
 
 class RunDetail(ActorView):
     def get(self, request: Request, run_id: int) -> Response:
-        run = access.get(self.actor, run_rows.rows(self.actor), pk=run_id)
+        run = run_rows.one(self.actor, run_id)
         check_scope(request, run.end_user)
         return Response(RunShape(run).data)
 
@@ -126,7 +126,7 @@ def started(actor: Actor, receipt: Receipt, *, stream: bool) -> HttpResponseBase
 
 def shown(actor: Actor, run_id: int) -> dict[str, Any]:
     """The run as it is now. Raises NotFound."""
-    return dict(RunShape(access.get(actor, run_rows.rows(actor), pk=run_id)).data)
+    return dict(RunShape(run_rows.one(actor, run_id)).data)
 
 
 def human_input(body: dict[str, Any]) -> HumanInput | None:
