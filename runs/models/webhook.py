@@ -12,7 +12,7 @@ from encrypted_fields.fields import EncryptedCharField
 
 from runs.models.account import Account, EndUser
 from runs.models.base import one_of, word_field
-from runs.models.exact import ExactJSON
+from runs.models.exact import ExactJSON, ExactText
 from runs.models.run import Run
 
 
@@ -61,14 +61,14 @@ class WebhookDelivery(models.Model):
     event_type = models.CharField(max_length=40)
     event_id = models.CharField(max_length=64)
     """The same for every endpoint and every repetition, so that a receiver can tell that it knows it."""
-    body = models.TextField()
+    body = ExactText()
     """What is sent, byte for byte; it is ASCII."""
     status = word_field(DeliveryStatus, default=DeliveryStatus.PENDING)
     attempts = models.PositiveIntegerField(default=0)
     next_retry_at = models.DateTimeField(null=True, blank=True)
     """When it is due; while an attempt is under way, when that one counts as lost."""
     response_status_code = models.PositiveIntegerField(null=True, blank=True)
-    response_body = models.TextField(blank=True)
+    response_body = ExactText(blank=True)
     """The beginning of the last answer, or why there was none."""
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
