@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from django.conf import settings
+from django.conf import LazySettings, settings
 from django.db import connections
 from django.test import Client
 
@@ -50,6 +51,12 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[N
 def quick_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody attacks the passwords of a test; real hashing would be most of its time."""
     monkeypatch.setattr(settings, "PASSWORD_HASHERS", ["django.contrib.auth.hashers.MD5PasswordHasher"])
+
+
+@pytest.fixture(autouse=True)
+def own_settings(settings: LazySettings) -> None:
+    """What a test changes in the installation's settings is gone after it, also what it changes in place."""
+    settings.M3 = dataclasses.replace(settings.M3)
 
 
 @pytest.fixture(autouse=True)

@@ -60,7 +60,7 @@ class Up:
         return self
 
     def ended(self) -> int:
-        return self.process.wait(STOPPED_WITHIN * 2)
+        return self.process.wait(PATIENCE)
 
     def interrupt(self) -> int:
         """End it as Ctrl-C does; gives its exit code."""
