@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import httpx2
@@ -53,6 +54,9 @@ class Watched:
     answers: int = 0
     ends_polled: list[str] = field(default_factory=list)
     ends_read: list[str] = field(default_factory=list)
+
+    def has(self, answers: int) -> bool:
+        return self.answers >= answers
 
 
 class Crowd:
@@ -109,7 +113,7 @@ class Crowd:
         async with self.client() as client:
             for answers in range(PAUSES + 1):
                 async with run.answered:
-                    await run.answered.wait_for(lambda least=answers: run.answers >= least)
+                    await run.answered.wait_for(partial(run.has, answers))
                 last = await self._last_frame(client, run)
                 if last["type"] != "awaiting_approval":
                     run.ends_read.append(last.get("completion_state", last["type"]))
