@@ -127,9 +127,10 @@ def _moment(value: Any) -> dt.datetime | None:
         return None
     try:
         moment = parse_datetime(value) if isinstance(value, str) else None
-    except ValueError:
+        moment = moment.astimezone(dt.UTC) if moment and moment.tzinfo else None
+    except (ValueError, OverflowError):  # no moment, or one before or after the calendar in UTC
         moment = None
-    if moment is None or moment.tzinfo is None:
+    if moment is None:
         raise ModelValidationError(
             "expires_at is a moment with its zone, like 2030-05-06T00:00:00Z, or null."
         )

@@ -163,6 +163,8 @@ def parse_target(target: str) -> tuple[str, str]:
     # The rule for names would let a final newline pass; and what no database holds names nothing.
     if server.endswith("\n") or not is_plain(tool):
         raise _bad_target()
+    if "*" in tool or tool != tool.strip():  # a pattern or a slip: as a deny it would protect nothing
+        raise _bad_target()
     if bool(colon) != bool(tool) or len(tool) > MAX_TOOL_NAME:
         raise _bad_target()
     return server, tool

@@ -89,13 +89,18 @@ def update(actor: Actor, server_id: int, values: ServerValues, *, via: str = "pa
 def put(account: Account, values: ServerValues) -> Server:
     """Add the server of this name or give it these values, for a program on this machine: the host itself.
 
-    What an admin trusts stays trusted. Raises ModelValidationError and EgressRefused as `register` does.
+    What an admin trusts stays trusted at its address. Raises ModelValidationError and EgressRefused as `register` does.
     """
     server = Server.objects.select_for_update().filter(account=account, name=values.name).first()
     server = server or Server(account=account, name=values.name)
     if not _is(server, values):
         before = server_notes.described(server) if server.pk else None
         _change(server, replace(values, trusted=values.trusted or server.trusted))
+        if (
+            values.trusted and not server.trusted
+        ):  # the program names what it trusts together with its address
+            server.trusted = True
+            server.save(update_fields=["trusted"])
         server_notes.note_change(server, None, before)
     return server
 
@@ -197,11 +202,12 @@ def _is(server: Server, values: ServerValues) -> bool:
 
 
 def _change(server: Server, values: ServerValues) -> None:
-    """Fill and store; another address forgets the saved handshake."""
+    """Fill and store. Another address forgets the saved handshake, and the trust in what stood at the old one."""
     before: str | None = server.identity
     _fill(server, values)
     if server.identity != before:
         server.negotiated, server.protocol_version, server.last_error = None, "", ""
+        server.trusted = server.trusted and not before
     server.save()
 
 

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from approvals import policies
 from approvals.facts import Effect, Scope
 from approvals.models import Policy, Source
 from approvals.policies import Rule, grant
+from runs.access import actor_for
 from runs.models import Account, EndUser, LedgerEntry, Round, Run, Server, Tool, User
 from tests.api.conftest import Caller, fields_of
 from tests.api.requests import request_of
@@ -208,3 +210,23 @@ def test_an_operator_sees_the_rules_and_may_not_make_any(calling: Calling, alice
     assert calling(alice).get("permissions/").status_code == 200
     assert calling(alice).post("permissions/", {"tool": "slack"}).status_code == 403
     assert not Policy.objects.exists()
+
+
+def test_saying_the_same_again_does_not_lift_a_suspension(caller: Caller, ada: User) -> None:
+    made = create(caller, "slack:post")
+    policies.suspend(actor_for(ada), made["id"], "not before we have talked")
+
+    again = caller.post("permissions/", {"user_id": None, "tool": "slack:post"})
+
+    assert again.status_code == 409
+    assert "not before we have talked" in again.json()["error"]["message"]
+    assert Policy.objects.get().suspended_reason == "not before we have talked"
+
+
+def test_a_tool_whose_definition_changed_is_not_allowed_anew_without_a_look(
+    caller: Caller, desk: Server
+) -> None:
+    create(caller, "desk:send_email")
+    Tool.objects.filter(server=desk, name="send_email").update(digest="sha256:other")
+
+    assert caller.post("permissions/", {"user_id": None, "tool": "desk:send_email"}).status_code == 409

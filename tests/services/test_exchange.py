@@ -203,3 +203,10 @@ def test_the_same_rule_twice_is_refused(actor: Actor) -> None:
 def test_importing_needs_an_admin(acting: Acting, alice: User, desk: Server) -> None:
     with pytest.raises(NotAllowed):
         import_(acting(alice), wrapped(deny()))
+
+
+@pytest.mark.parametrize("end", ["9999-12-31T23:59:59-00:01", "0001-01-01T00:00:00+00:01"])
+def test_an_end_beyond_the_calendar_is_a_mistake_in_words(acting: Any, ada: User, end: str) -> None:
+    data = {"version": 1, "rules": [{"effect": "allow", "target": "desk:zz", "expires_at": end}]}
+    with pytest.raises(ModelValidationError, match="expires_at is a moment"):
+        import_(acting(ada), data)

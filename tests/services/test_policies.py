@@ -104,7 +104,9 @@ def test_owners_of_another_account_look_as_if_they_did_not_exist(
     assert not Policy.objects.exists()
 
 
-@pytest.mark.parametrize("target", ["", ":", "desk:", ":send_email", "desk*", "de sk:x", "desk:" + "x" * 201])
+@pytest.mark.parametrize(
+    "target", ["", ":", "desk:", ":send_email", "desk*", "desk:*", "desk: x", "de sk:x", "desk:" + "x" * 201]
+)
 def test_what_is_no_target_is_refused(acting: Acting, ada: User, account: Account, target: str) -> None:
     with pytest.raises(ModelValidationError, match="server:tool"):
         grant(acting(ada), account_rule(account, target=target), source=Source.API)
@@ -260,3 +262,15 @@ def test_a_scope_that_the_run_does_not_have_is_refused(
 ) -> None:
     with pytest.raises(ModelValidationError):
         preview(make_run(user_id=user_id), "desk:send_email", scope)
+
+
+def test_remembering_what_an_admin_allowed_for_a_time_leaves_that_time_alone(
+    acting: Acting, ada: User, alice: User, account: Account
+) -> None:
+    end = timezone.now() + dt.timedelta(days=1)
+    written = grant(acting(ada), account_rule(account, expires_at=end), source=Source.API)
+
+    grant(acting(alice), account_rule(account), source=Source.RUN_APPROVAL)
+
+    written.refresh_from_db()
+    assert (written.expires_at, written.created_by) == (end, ada)

@@ -342,3 +342,15 @@ def greet(name: str) -> str:
     return f"Hello {name}"
 server.run("stdio")
 """
+
+
+def test_trust_is_in_what_stands_at_an_address_and_does_not_move_to_another(host: Any, admin: Actor) -> None:
+    host(allow_private_urls=True)
+    server = servers.register(admin, ServerValues(name="crm", url="http://127.0.0.1:9/mcp"))
+    servers.set_trusted(admin, server.pk, True)
+    same = ServerValues(name="crm", url="http://127.0.0.1:9/mcp", trusted=True)
+    assert servers.update(admin, server.pk, same).trusted
+
+    assert not servers.update(
+        admin, server.pk, dataclasses.replace(same, url="http://127.0.0.1:10/mcp")
+    ).trusted
