@@ -73,7 +73,7 @@ def test_edited_arguments_are_what_is_sent(desk: tuple[Person, Page]) -> None:
     run = start(alice, tab, "Customer success", "Send the welcome mail to Hafen Coffee")
     arrived(alice, tab, run, "piet@hafen.example")
     alice.page.get_by_role("link", name="Edit arguments").click()
-    alice.page.get_by_label("Subject").fill("Good to see you again")
+    alice.page.get_by_role("textbox", name="Subject").fill("Good to see you again")
     alice.settle()
     alice.press("allow")
     expect(tab.locator("#run-head")).to_contain_text("Completed", timeout=PATIENCE)
