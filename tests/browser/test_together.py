@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -98,10 +99,9 @@ def test_what_is_remembered_is_listed_used_and_stops_when_revoked(person: People
     ada.page.goto("/policies")
     line = ada.page.locator("li", has_text="cust_browser")
     expect(line).to_contain_text("desk:send_email")
-    line.get_by_role("link", name="Revoke").or_(line.get_by_role("button", name="Revoke")).click()
-    confirm = ada.page.get_by_role("button", name="Revoke")
-    if confirm.count():
-        confirm.first.click()
+    line.get_by_role("link", name=re.compile("^Revoke")).click()
+    ada.page.get_by_role("button", name="Revoke").click()
+    expect(ada.page.get_by_text("Revoked: Allow desk:send_email")).to_be_visible(timeout=PATIENCE)
     third = ada.start_run("Customer success", message, user="cust_browser")
     ada.open_card_of(third, "approval")
     ada.press("deny")
