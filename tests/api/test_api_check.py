@@ -18,7 +18,7 @@ from tests.requirements import repeats
 SECONDS = 900
 """A run that takes longer has found something that hangs."""
 
-EXAMPLES_PER_REPEAT = 0.1
+EXAMPLES_PER_REPEAT = 0.025
 """Of the random phases, for each address; the boundary values of the others are always all tried."""
 
 CONFIG = """
