@@ -7,6 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 NODE := tests/node/node_modules/.installed
 PEERS := $(patsubst tests/peers/%.in,tests/peers/.venv-%/.installed,$(wildcard tests/peers/*.in))
+BENCH_PEERS := $(patsubst benchmarks/peers/%.in,benchmarks/peers/.venv-%/.installed,$(wildcard benchmarks/peers/*.in))
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
@@ -46,7 +47,7 @@ api-check: $(VENV)/.dev
 conformance: $(VENV)/.dev $(NODE)
 	$(BIN)/python -m pytest tests/conformance $(PYTEST_ARGS)
 
-bench: $(VENV)/.dev
+bench: $(VENV)/.dev $(BENCH_PEERS) system-packages
 	$(BIN)/python -m benchmarks
 
 format: $(VENV)/.dev
@@ -61,7 +62,7 @@ lock: $(VENV)/.dev
 		--quiet pyproject.toml --extra scale -o requirements/scale.txt
 	$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 		--quiet pyproject.toml --extra scale --group dev -o requirements/dev.txt
-	@for peer in $(wildcard tests/peers/*.in); do \
+	@for peer in $(wildcard tests/peers/*.in benchmarks/peers/*.in); do \
 		python=$$(sed -n 's/^# python: //p' $$peer); \
 		$(BIN)/uv pip compile --universal --python-version $${python:-3.11} --generate-hashes --no-emit-index-url \
 			--no-header --no-strip-extras --quiet $$peer -o $${peer%.in}.txt || exit 1; done
@@ -97,15 +98,22 @@ $(NODE): tests/node/package-lock.json
 		(cd tests/node && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error) && touch $@; \
 	else echo "npm is not here, so the servers from npm are not tested." >&2; fi
 
-# Software that tests compare us with or talk to, each in an environment of its own: nothing of it is ever imported by
-# ours. tests/peers/NAME.in says what, tests/peers/NAME.txt is its lock. A line "# python: VERSION" in the former is for
+# Software that tests and benchmarks compare us with or talk to, each in an environment of its own: nothing of it is ever
+# imported by ours. peers/NAME.in says what, peers/NAME.txt is its lock. A line "# python: VERSION" in the former is for
 # metadata that ask for more than our 3.11 without needing it: it is locked for that version and installed on ours.
-tests/peers/.venv-%/.installed: tests/peers/%.txt | $(VENV)/bin/python
-	@echo "Installing the peer $* for the tests (once)..."
+define install_peer
+	@echo "Installing the peer $* (once)..."
 	@if $(BIN)/python -m venv --clear $(@D) && $(@D)/bin/python -m pip install --quiet \
 			--disable-pip-version-check --require-hashes \
 			$$(sed -n 's/^# python: .*/--ignore-requires-python/p' $(<:.txt=.in)) -r $<; then touch $@; \
-	else rm -rf $(@D); echo "The peer $* is not here, so what needs it is not tested." >&2; fi
+	else rm -rf $(@D); echo "The peer $* is not here, so what needs it is not run." >&2; fi
+endef
+
+tests/peers/.venv-%/.installed: tests/peers/%.txt | $(VENV)/bin/python
+	$(install_peer)
+
+benchmarks/peers/.venv-%/.installed: benchmarks/peers/%.txt | $(VENV)/bin/python
+	$(install_peer)
 
 clean:
-	rm -rf $(VENV) tests/peers/.venv-* tests/node/node_modules .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) tests/peers/.venv-* benchmarks/peers/.venv-* tests/node/node_modules .mypy_cache .ruff_cache .pytest_cache
