@@ -58,6 +58,7 @@ class Config:
     tool_list_seconds: float
     call_timeout_seconds: float
     keeper_orphan_seconds: float
+    host_gone_seconds: float
     task_timeout_seconds: float
     question_seconds: float
     worker_concurrency: int
@@ -324,6 +325,7 @@ def load(base_dir: Path, source: Mapping[str, str] | None = None) -> Config:
         tool_list_seconds=read.get("M3_TOOL_LIST_SECONDS", 60.0, _positive, "seconds"),
         call_timeout_seconds=read.get("M3_CALL_TIMEOUT_SECONDS", 120.0, _positive, "seconds"),
         keeper_orphan_seconds=read.get("M3_KEEPER_ORPHAN_SECONDS", 86_400.0, _positive, "seconds"),
+        host_gone_seconds=read.get("M3_HOST_GONE_SECONDS", 120.0, _positive, "seconds"),
         task_timeout_seconds=read.get("M3_TASK_TIMEOUT_SECONDS", 86400.0, _positive, "seconds"),
         question_seconds=read.get("M3_QUESTION_SECONDS", 600.0, _positive, "seconds"),
         worker_concurrency=read.get("M3_WORKER_CONCURRENCY", 16, _whole, "a whole number"),

@@ -75,6 +75,7 @@ GOOD: list[tuple[str, str, str, Any]] = [
     ("M3_SWEEP_SECONDS", "1", "sweep_seconds", 1.0),
     ("M3_CALL_TIMEOUT_SECONDS", "600", "call_timeout_seconds", 600.0),
     ("M3_KEEPER_ORPHAN_SECONDS", "604800", "keeper_orphan_seconds", 604_800.0),
+    ("M3_HOST_GONE_SECONDS", "90", "host_gone_seconds", 90.0),
     ("M3_TASK_TIMEOUT_SECONDS", "600", "task_timeout_seconds", 600.0),
     ("M3_QUESTION_SECONDS", "60", "question_seconds", 60.0),
     ("M3_WORKER_CONCURRENCY", "4", "worker_concurrency", 4),
