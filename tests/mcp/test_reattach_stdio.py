@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -272,13 +273,22 @@ async def test_a_worker_with_an_older_right_cannot_take_the_session_back(
 
 def keepers_of(socket: str | None) -> list[int]:
     """Pids of the processes that have this socket's path as their argument."""
+    return _keepers(lambda word: word == str(socket))
+
+
+def keepers_in(folder: Path) -> list[int]:
+    """Pids of the processes whose socket is in this folder."""
+    return _keepers(lambda word: Path(word).parent == folder)
+
+
+def _keepers(is_theirs: Callable[[str], bool]) -> list[int]:
     found = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             try:
-                words = (folder / "cmdline").read_bytes().split(b"\0")
+                words = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
             except (FileNotFoundError, ProcessLookupError, PermissionError):
                 continue
-            if b"runs.keeper" in words and str(socket).encode() in words:
+            if "runs.keeper" in words and any(map(is_theirs, words)):
                 found.append(int(folder.name))
     return found
