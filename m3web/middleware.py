@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 from django.conf import settings
@@ -9,8 +10,11 @@ from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 
-from m3web.api.errors import envelope
-from runs.errors import M3Error
+from m3web.api.errors import envelope, headers_of
+from runs import races
+from runs.errors import M3Error, TryAgain
+
+logger = logging.getLogger(__name__)
 
 
 class PayloadTooLarge(M3Error):
@@ -34,9 +38,12 @@ def wants_json(request: HttpRequest) -> bool:
 def error_response(request: HttpRequest, error: M3Error) -> HttpResponse:
     """The one JSON shape for the API, a page (or, for htmx, a notice) for a browser."""
     if wants_json(request):
-        return JsonResponse(envelope(error), status=error.status)
+        return JsonResponse(envelope(error), status=error.status, headers=headers_of(error))
     template = "errors/notice.html" if getattr(request, "htmx", False) else "errors/error.html"
-    return render(request, template, {"error": error}, status=error.status)
+    response = render(request, template, {"error": error}, status=error.status)
+    for name, value in headers_of(error).items():
+        response[name] = value
+    return response
 
 
 class BoundedBodyMiddleware:
@@ -81,6 +88,9 @@ class ErrorPageMiddleware:
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         if isinstance(exception, M3Error):
             return error_response(request, exception)
+        if races.refused_for_now(exception):
+            logger.warning("a page's request lost a race: %s", exception)
+            return error_response(request, TryAgain())
         if isinstance(exception, RequestDataTooBig):
             return error_response(
                 request, PayloadTooLarge("The request is too large. Send less; nothing was stored.")

@@ -7,24 +7,32 @@ is fair (a second writer starves for seconds); a queue is, at equal throughput. 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
 from typing import ParamSpec, TypeVar
 
-from django.db import connection, transaction
+from django.db import DatabaseError, connection, transaction
 
-from runs import database
+from runs import database, races
+
+log = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+TRIES = 4
+"""How often a boundary is begun that others get in the way of. Somebody gets through each time, so few are enough."""
 
 
 async def write(boundary: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run `boundary` in the writer thread inside one transaction; on-commit hooks run before this returns.
 
-    A caller that is cancelled meanwhile does not undo the boundary: it commits or fails as a whole.
+    A caller that is cancelled meanwhile does not undo the boundary: it commits or fails as a whole. One that lost a
+    race on PostgreSQL (`runs.races`) is begun anew, so a boundary reads what it changes inside, and leaves alone what
+    it was given.
     """
     return await asyncio.shield(
         _submit(database.current().writer, partial(_in_transaction, partial(boundary, *args, **kwargs)))
@@ -46,6 +54,17 @@ def _submit(pool: ThreadPoolExecutor, job: Callable[[], T]) -> asyncio.Future[T]
 
 
 def _in_transaction(job: Callable[[], T]) -> T:
+    for _ in range(TRIES - 1):
+        try:
+            return _once(job)
+        except DatabaseError as error:
+            if not races.lost(error):
+                raise
+            log.info("a boundary is begun anew: %s", str(error).strip())
+    return _once(job)
+
+
+def _once(job: Callable[[], T]) -> T:
     _keep_connection()
     with transaction.atomic():
         return job()

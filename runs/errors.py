@@ -54,6 +54,18 @@ class StateConflict(M3Error):
     status = 409
 
 
+class TryAgain(M3Error):
+    """Others changed the same at this moment, and came first; nothing was stored. Over in a moment (`runs.races`)."""
+
+    code = "try_again"
+    status = 503
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Somebody else was changing the same at this moment, so nothing of this was stored. Try again."
+        )
+
+
 class EgressRefused(M3Error):
     """A URL that this installation must not call (private address, wrong scheme, userinfo)."""
 

@@ -12,7 +12,8 @@ from django.http import Http404
 from rest_framework import exceptions
 from rest_framework.response import Response
 
-from runs.errors import M3Error
+from runs import races
+from runs.errors import M3Error, TryAgain
 
 logger = logging.getLogger(__name__)
 
@@ -32,14 +33,22 @@ def envelope(error: M3Error) -> dict[str, Any]:
     return _envelope(error.status, error.code, error.message, error.details)
 
 
+def headers_of(error: M3Error) -> dict[str, str]:
+    """What an answer says beside its body."""
+    return {"Retry-After": "1"} if isinstance(error, TryAgain) else {}
+
+
 def handle(exception: Exception, context: Mapping[str, Any]) -> Response:
     """DRF's exception handler: every refusal, ours or the framework's, in one shape.
 
     Anything else is a mistake of ours: it is logged with the `request_id` that the caller gets, and answered with
     a 500 that says nothing of its inside.
     """
+    if races.refused_for_now(exception):
+        logger.warning("an API request lost a race: %s", exception)
+        exception = TryAgain()
     if isinstance(exception, M3Error):
-        return Response(envelope(exception), status=exception.status)
+        return Response(envelope(exception), status=exception.status, headers=headers_of(exception))
     if isinstance(exception, Http404):
         return _response(404, "not_found", "There is nothing here.")
     if isinstance(exception, PermissionDenied):

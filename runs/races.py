@@ -1,0 +1,35 @@
+"""Transactions that failed because another one was at work on the same rows: nothing is wrong, and nothing was stored.
+
+PostgreSQL ends one of two that wait for each other, and lets only one of two that make the same row, or of which one
+removes what the other refers to. Whoever lost has to begin anew and then sees what the winner did. On SQLite writers
+take turns (design section 6), and one that waits too long for its turn is told that the file is locked.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Final
+
+_LOST: Final = frozenset(
+    {
+        "40001",  # serialization failure
+        "40P01",  # deadlock detected
+        "23503",  # foreign key violation: what a row refers to was removed meanwhile
+        "23505",  # unique violation: the same row was made meanwhile
+    }
+)
+
+
+def lost(error: BaseException) -> bool:
+    """Whether a transaction failed in a way that beginning it anew may mend."""
+    return getattr(error.__cause__, "sqlstate", None) in _LOST
+
+
+def refused_for_now(error: BaseException) -> bool:
+    """Whether a request failed in a way that is over in a moment: `lost`, or a turn on SQLite that did not come."""
+    cause = error.__cause__
+    busy = isinstance(cause, sqlite3.OperationalError) and cause.sqlite_errorcode & 0xFF in (
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+    )
+    return busy or lost(error)
