@@ -45,6 +45,18 @@ def test_cards_outlive_the_process_and_open_pages_find_back(
     alice.errors.clear()  # the browser logs every refused connection while nobody listened
 
 
+def test_a_live_session_of_an_older_server_that_is_lost_ends_its_run_with_a_clear_word(
+    person: Callable[..., Person], product: Product
+) -> None:
+    alice = person("alice")
+    run = refund_that_waits(alice)  # before the test below, which pays the order's money back
+    product.stop(signal.SIGKILL)
+    kill_keepers(product)
+    product.start()
+    alice.expect_end(run, "Failed", "The process that kept the server's session is gone")
+    alice.errors.clear()
+
+
 def test_a_form_on_a_live_session_of_an_older_server_outlives_a_kill_and_is_answered_after_it(
     person: Callable[..., Person], product: Product
 ) -> None:
@@ -63,18 +75,6 @@ def test_a_form_on_a_live_session_of_an_older_server_outlives_a_kill_and_is_answ
     alice.open_card_of(run, "elicitation")
     alice.press("0:accept")
     alice.expect_end(run, "Completed", "Refund: done.")
-    alice.errors.clear()
-
-
-def test_a_live_session_of_an_older_server_that_is_lost_ends_its_run_with_a_clear_word(
-    person: Callable[..., Person], product: Product
-) -> None:
-    alice = person("alice")
-    run = refund_that_waits(alice)
-    product.stop(signal.SIGKILL)
-    kill_keepers(product)
-    product.start()
-    alice.expect_end(run, "Failed", "The process that kept the server's session is gone")
     alice.errors.clear()
 
 
