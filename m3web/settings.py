@@ -33,6 +33,7 @@ INSTALLED_APPS = [
     "django_htmx",
     "encrypted_fields",
     "rest_framework",
+    *stores.apps(M3.engine),
     "m3web.apps.M3WebConfig",
     "approvals.apps.ApprovalsConfig",
     "runs.apps.RunsConfig",
@@ -81,6 +82,8 @@ DATABASES: dict[str, dict[str, Any]] = {
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     DATABASES["default"]["TEST"] = {"NAME": str(M3.data_dir / "test.sqlite3")}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+PROCRASTINATE_AUTODISCOVER_MODULE_NAME = ""  # its one task is registered by the worker
 
 CHANNEL_LAYERS = stores.channel_layers(M3.redis_url, M3.secret_key)
 
@@ -185,5 +188,6 @@ LOGGING = {
         "httpx2": {"level": "WARNING"},
         "mcp": {"level": "ERROR"},
         "axes": {"level": "WARNING"},
+        "procrastinate": {"level": "WARNING"},
     },
 }

@@ -33,6 +33,16 @@ def missing_for_redis() -> bool:
     return not (find_spec("channels_redis") and find_spec("redis"))
 
 
+def missing_for_procrastinate() -> bool:
+    """Whether the engine beyond one machine is not installed."""
+    return not find_spec("procrastinate")
+
+
+def apps(engine: str) -> list[str]:
+    """The Django apps that an engine brings: procrastinate's tables are made by `migrate`."""
+    return ["procrastinate.contrib.django"] if engine == "procrastinate" else []
+
+
 def database(parsed: dict[str, Any], *, connections: int, abandoned_after: float) -> dict[str, Any]:
     """Django's settings for the database of a parsed `DATABASE_URL`, whose own options win.
 

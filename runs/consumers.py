@@ -20,6 +20,7 @@ class HintConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
     """`/ws/hints/` follows the account's pauses and runs; `?run=7` follows one run as well."""
 
     groups_joined: tuple[str, ...] = ()
+    account = 0
 
     async def connect(self) -> None:
         await self.accept()  # a close code is only readable by the page after an accept
@@ -29,7 +30,7 @@ class HintConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
             return
         wanted = parse_qs(self.scope["query_string"].decode("latin-1")).get("run", [""])[0]
         try:
-            account, groups = await database_sync_to_async(_subscription)(user, wanted)
+            self.account, groups = await database_sync_to_async(_subscription)(user, wanted)
         except M3Error:
             await self.close(code=NOT_YOURS)
             return
@@ -37,9 +38,7 @@ class HintConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
         for group in groups:
             await self.channel_layer.group_add(group, self.channel_name)
         # Counted after joining: a pause that opens in between is then counted or hinted at, never neither.
-        await self.send_json(
-            {"type": "hello", "pending_count": await database_sync_to_async(_pending)(account)}
-        )
+        await self._hello()
 
     async def disconnect(self, code: int) -> None:
         for group in self.groups_joined:
@@ -65,6 +64,14 @@ class HintConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
 
     async def hint(self, message: dict[str, Any]) -> None:
         await self.send_json(message["hint"])
+
+    async def look_again(self, message: dict[str, Any]) -> None:
+        """Hints may have been lost on their way to this process: the page starts anew, as after a connect."""
+        await self._hello()
+
+    async def _hello(self) -> None:
+        pending = await database_sync_to_async(_pending)(self.account)
+        await self.send_json({"type": "hello", "pending_count": pending})
 
 
 def _subscription(user: Any, wanted: str) -> tuple[int, tuple[str, ...]]:

@@ -7,14 +7,16 @@ A hint is lost without harm: pages list everything on connect, on reconnect and 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
+from collections.abc import Coroutine
 from typing import Any, Literal, TypedDict
 
 from asgiref.sync import async_to_sync
 from channels.layers import InMemoryChannelLayer, get_channel_layer
 from django.db import transaction
 
-from runs import database
+from runs import database, notices
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +67,40 @@ def after_commit(groups: tuple[str, ...], hint: PauseHint | RunHint) -> None:
         transaction.on_commit(lambda: _send(groups, hint), robust=True)
 
 
+def bridged() -> bool:
+    """Whether hints go from process to process through PostgreSQL, because there is no Redis to carry them."""
+    return isinstance(get_channel_layer(), InMemoryChannelLayer) and notices.available()
+
+
+async def relay() -> None:
+    """Hand the hints of all processes to the sockets of this one, until cancelled."""
+    layer: Any = get_channel_layer()
+
+    def hand_on(payload: str) -> None:
+        groups, hint = json.loads(payload)
+        _start(_group_send(tuple(groups), hint))
+
+    def look_again() -> None:
+        listening = {channel for group in layer.groups.values() for channel in group}
+        for channel in listening:
+            _start(layer.send(channel, {"type": "look.again"}))
+
+    await notices.listen({notices.HINTS: hand_on}, look_again)
+
+
+_sending: set[asyncio.Task[None]] = set()
+
+
+def _start(sending: Coroutine[Any, Any, None]) -> None:
+    task = asyncio.ensure_future(sending)
+    _sending.add(task)
+    task.add_done_callback(_sending.discard)
+
+
 def _send(groups: tuple[str, ...], hint: PauseHint | RunHint) -> None:
+    if bridged():
+        notices.send(notices.HINTS, json.dumps([groups, hint]))
+        return
     if _loop is not None and not _loop.is_closed():
         asyncio.run_coroutine_threadsafe(_group_send(groups, hint), _loop)
         return

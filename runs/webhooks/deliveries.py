@@ -10,8 +10,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
+from django.conf import settings
 from django.db import transaction
-from django.db.models import F, Min
+from django.db.models import F, Min, QuerySet
 
 from runs import access, clock
 from runs.access import Actor
@@ -73,7 +74,7 @@ def take(busy: Collection[int], most: int) -> list[Attempt]:
     )
     taken = []
     for pk in list(oldest[:most]):
-        mine = WebhookDelivery.objects.due(now).filter(pk=pk, attempts__lt=ATTEMPTS)
+        mine = _still_due(pk, now).filter(attempts__lt=ATTEMPTS)
         if not mine.update(attempts=F("attempts") + 1, next_retry_at=now + LOST_AFTER):
             _give_up_if_lost(pk, now)
             continue
@@ -116,6 +117,14 @@ def finish(attempt: Attempt, answer: Answer) -> dt.timedelta | None:
     return pause
 
 
+def forget_old(most: int) -> int:
+    """Delete deliveries that are older than the log is kept, at most so many, the oldest first; gives how many."""
+    limit = clock.now() - dt.timedelta(days=settings.M3.webhook_log_days)
+    oldest = WebhookDelivery.objects.order_by("pk").values_list("pk", "created_at")[:most]
+    old = [pk for pk, created_at in oldest if created_at < limit]
+    return WebhookDelivery.objects.filter(pk__in=old).delete()[0]
+
+
 @transaction.atomic
 def redeliver(actor: Actor, endpoint_id: int, delivery_id: int) -> WebhookDelivery:
     """Send a delivery once more, with the same id and body, as a delivery of its own; the old one stays as it is.
@@ -136,9 +145,15 @@ def redeliver(actor: Actor, endpoint_id: int, delivery_id: int) -> WebhookDelive
     return again
 
 
+def _still_due(pk: int, now: dt.datetime) -> QuerySet[WebhookDelivery]:
+    """One row, for an update that several senders may try at once. Of that row alone, without a join: PostgreSQL looks
+    again at the row that it waited for, but not at what was joined to it."""
+    return WebhookDelivery.objects.filter(pk=pk, status=DeliveryStatus.PENDING.value, next_retry_at__lte=now)
+
+
 def _give_up_if_lost(pk: int, now: dt.datetime) -> None:
     """The last attempt was lost with its process; whether it arrived is not known."""
-    WebhookDelivery.objects.due(now).filter(pk=pk, attempts__gte=ATTEMPTS).update(
+    _still_due(pk, now).filter(attempts__gte=ATTEMPTS).update(
         status=DeliveryStatus.FAILED.value,
         next_retry_at=None,
         response_status_code=None,

@@ -9,12 +9,12 @@ import asyncio
 import contextlib
 import datetime as dt
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from django.db import OperationalError
 
 from runs import clock, db, lease
-from runs.errors import LeaseLost, SessionBusyError
+from runs.errors import LeaseLost
 from runs.gate import Gate
 from runs.harnesses import get_harness
 from runs.lease import Lease
@@ -37,27 +37,33 @@ async def advance(
     gate: Gate,
     signal: asyncio.Event | None = None,
     legs: asyncio.Semaphore | None = None,
+    stopping: asyncio.Event | None = None,
+    waits: Callable[[], None] | None = None,
 ) -> dt.datetime | None:
     """Drive the run as far as it goes. Returns when it wants to be woken if it parked for a sleep.
 
     `signal` is set by the engine when something about a run that is being driven has changed; `legs` bounds the
-    work on servers of all runs of this process together.
+    work on servers of all runs of this process together. Once `stopping` is set, the run is given back as soon as
+    none of its calls is at work. `waits` is called when a person is asked on a session that stays open here.
+
+    Raises SessionBusyError while another worker drives the run; that one has to be told to look again.
     """
     signal = signal or asyncio.Event()
     legs = legs or asyncio.Semaphore(8)
+    stopping = stopping or asyncio.Event()
     while True:
-        try:
-            held = await db.write(lease.claim, run_id, owner)
-        except SessionBusyError:
-            return None
+        held = await db.write(lease.claim, run_id, owner)
         if held is None:
             return None
-        driver = _Driver(Held(held, gate, legs), signal)
+        driver = _Driver(Held(held, gate, legs, waits), signal, stopping)
         try:
             newer_wake = await driver.drive()
         except LeaseLost:
             log.info("run %s was taken away while it was being driven", run_id)
             newer_wake = True
+        except _Stopping:
+            await db.write(lease.give_up, held)
+            return None
         except asyncio.CancelledError:
             await db.write(lease.give_up, held)
             raise
@@ -71,9 +77,13 @@ async def advance(
             return driver.sleeps_until
 
 
+class _Stopping(Exception):
+    """The worker stops, and this run can be left where it is."""
+
+
 class _Driver:
-    def __init__(self, held: Held, signal: asyncio.Event) -> None:
-        self.held, self.lease, self.signal = held, held.lease, signal
+    def __init__(self, held: Held, signal: asyncio.Event, stopping: asyncio.Event) -> None:
+        self.held, self.lease, self.signal, self.stopping = held, held.lease, signal, stopping
         self.tasks: dict[int, asyncio.Task[None]] = {}
         self.calls: dict[int, CallDriver] = {}
         self.sleeps_until: dt.datetime | None = None
@@ -106,7 +116,11 @@ class _Driver:
         self._hand_over_answers(view)
         if await self._settle(view):
             return None
-        self._start_calls(view)
+        if self.stopping.is_set():
+            if len(self.tasks) <= len(self.held.waiting):
+                raise _Stopping  # what waits for a person is left to the next worker
+        else:
+            self._start_calls(view)
         if self.tasks:
             await self._wait(view.rests_until())
             return None

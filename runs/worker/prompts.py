@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,6 +46,8 @@ class Held:
     gate: Gate
     legs: asyncio.Semaphore
     """Slots for work on servers."""
+    waits: Callable[[], None] | None = None
+    """Called when a live session of the run begins to wait for a person."""
     waiting: dict[str, asyncio.Future[Mapping[str, Any]]] = field(default_factory=dict)
     """Round id -> the future that a live session waits on."""
 
@@ -96,6 +98,8 @@ class Prompts:
         answered: asyncio.Future[Mapping[str, Any]] = asyncio.get_running_loop().create_future()
         self.held.waiting[round_id] = answered
         self.slot.leave()
+        if self.held.waits is not None:
+            self.held.waits()
         try:
             return await answered
         finally:

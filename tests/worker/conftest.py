@@ -216,7 +216,7 @@ async def replaced(desk_of: Callable[..., Any], old: Desk, stop: Callable[[], An
 def stop(desk_: Desk) -> Callable[[], Any]:
     async def stop() -> None:
         for task in asyncio.all_tasks():
-            if getattr(task.get_coro(), "__qualname__", "") == "InProcess.serve":
+            if getattr(task.get_coro(), "__qualname__", "") == "Worker.serve":
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await task

@@ -1,0 +1,81 @@
+"""What comes before a process of the installation serves: the database is brought up to date, once."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from collections.abc import Iterator
+from typing import Final
+
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.db import connection
+
+from m3web import demo
+
+PREPARING: Final = 0x6D33_7765_62
+"""The number under which processes queue in PostgreSQL to bring it up to date; closing the connection leaves."""
+
+
+def bring_up_to_date(*, people: bool) -> None:
+    """Make the tables of this version. With `people`, open or close the demo as well."""
+    with one_at_a_time():
+        call_command("migrate", verbosity=0, interactive=False)
+        if people:
+            if settings.M3.demo:
+                demo.seed()
+            else:
+                demo.close_logins()
+    connection.close()  # this thread serves from now on; the worker's and the pages' threads have their own
+
+
+def refuse_on_sqlite(what: str) -> None:
+    """`what` is one process of several, and a SQLite file belongs to one. Raises CommandError."""
+    if connection.vendor != "postgresql":
+        raise CommandError(
+            f"{what} is for installations on PostgreSQL, where several processes share the work. On SQLite one process "
+            "does everything: start `manage.py up`, or name a PostgreSQL in DATABASE_URL."
+        )
+
+
+@contextlib.contextmanager
+def one_at_a_time() -> Iterator[None]:
+    """Processes that start at once on one PostgreSQL prepare it one after the other, because `migrate` may not run
+    twice at a time. On SQLite the lock of the file has refused the second one already."""
+    if connection.vendor != "postgresql":
+        yield
+        return
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(%s)", [PREPARING])
+        yield
+        cursor.execute("SELECT pg_advisory_unlock(%s)", [PREPARING])
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """A signal to stop ends what is inside, also where its exception is swallowed on the way (by a finaliser, say).
+
+    Afterwards the handlers from before are back: Twisted puts its own in place of Python's only. Raises CommandError
+    if there was such a signal.
+    """
+    asked = False
+
+    def note(*_: object) -> None:
+        nonlocal asked
+        asked = True
+        raise KeyboardInterrupt
+
+    def check() -> None:
+        if asked:
+            raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+        check()
+    except KeyboardInterrupt:
+        raise CommandError("Stopped before it was up.", returncode=130) from None
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,82 @@
+"""Word from process to process through their PostgreSQL (LISTEN and NOTIFY), for what needs no keeping.
+
+A notice that is lost does no harm: whoever listens also looks by itself. After a break the listener is told that it may
+have missed something.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from django.db import connection
+
+from runs import database
+
+log = logging.getLogger(__name__)
+
+HINTS: Final = "m3_hints"
+"""What open pages should look at again; the payload is JSON (`runs.push`)."""
+
+WAKES: Final = "m3_wakes"
+"""A run whose wake another worker than its driver was told of; the payload is its id."""
+
+MAX_BYTES: Final = 7_900
+"""What one notice may carry; PostgreSQL refuses 8,000 bytes."""
+
+PAUSE: Final = 0.5
+"""Seconds between two attempts to connect."""
+
+
+def send(channel: str, payload: str) -> None:
+    """Tell whoever listens, at once if the thread is in no transaction, else when it commits. Blocks.
+
+    Does nothing where no server could carry it.
+    """
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_notify(%s, %s)", [channel, payload])
+
+
+def available() -> bool:
+    """Whether the current database carries notices."""
+    return database.current().path is None and connection.vendor == "postgresql"
+
+
+async def listen(handlers: Mapping[str, Callable[[str], None]], missed: Callable[[], None]) -> None:
+    """Call the handler of a channel with each payload, on this loop, until cancelled.
+
+    `missed` is called whenever listening begins again after a break. Nothing that goes wrong ends the listening.
+    """
+    import psycopg  # not installed everywhere; without it the settings refuse the URL of a PostgreSQL
+    from psycopg import sql
+
+    before = False
+    while True:
+        try:
+            async with await psycopg.AsyncConnection.connect(**_parameters(), autocommit=True) as line:
+                for channel in handlers:
+                    await line.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
+                if before:
+                    missed()
+                before = True
+                async for notice in line.notifies():
+                    _handle(handlers[notice.channel], notice.payload)
+        except (psycopg.Error, OSError) as error:
+            log.info("no word from other processes (%s); trying again", str(error).strip())
+        await asyncio.sleep(PAUSE)
+
+
+def _handle(handler: Callable[[str], None], payload: str) -> None:
+    try:
+        handler(payload)
+    except Exception:
+        log.exception("a notice could not be read")
+
+
+def _parameters() -> dict[str, Any]:
+    """How Django connects to the same database, without what is meant for its own cursors."""
+    parameters = connection.get_connection_params()
+    return {name: value for name, value in parameters.items() if name not in ("cursor_factory", "context")}
