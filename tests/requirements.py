@@ -130,6 +130,21 @@ def new_postgres_database() -> Iterator[str]:
         admin.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
 
 
+@contextmanager
+def own_database() -> Iterator[dict[str, str]]:
+    """The environment of a product that a test starts as a process: a database of its own, of the suite's kind.
+
+    On SQLite that is the file in its data folder, of which nothing need be said.
+    """
+    from django.db import connection
+
+    if connection.vendor != "postgresql":
+        yield {}
+        return
+    with new_postgres_database() as url:
+        yield {"DATABASE_URL": url}
+
+
 @pytest.fixture
 def postgres_database() -> Iterator[str]:
     """An empty database for one test."""

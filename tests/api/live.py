@@ -13,6 +13,7 @@ from typing import Any, Self
 import httpx2
 
 from tests.mcp.bindings import ROOT
+from tests.requirements import own_database
 from tests.services.test_up_command import Up
 
 PATIENCE = 30.0
@@ -128,13 +129,15 @@ def types(frames: list[dict[str, Any]]) -> list[str]:
 
 
 @contextlib.contextmanager
-def live(folder: Path, agents: dict[str, Any], **environment: str) -> Iterator[Live]:
-    up = Up(folder, **environment)
-    try:
-        up.ready(START)
-        yield Live(up, environment, agents)
-    finally:
-        up.kill()
+def live(folder: Path, agents: dict[str, Any], **more: str) -> Iterator[Live]:
+    with own_database() as database:
+        environment = {**database, **more}
+        up = Up(folder, **environment)
+        try:
+            up.ready(START)
+            yield Live(up, environment, agents)
+        finally:
+            up.kill()
 
 
 def _shell(up: Up, environment: dict[str, str], code: str) -> str:

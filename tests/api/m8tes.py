@@ -15,7 +15,7 @@ import httpx2
 
 from tests.api.live import ASK, PATIENCE, START
 from tests.mcp.bindings import ROOT, wait_for
-from tests.requirements import PEERS, peer_python
+from tests.requirements import PEERS, own_database, peer_python
 from tests.services.test_up_command import Up
 
 SCRIPTS = PEERS / "m8tes_scripts"
@@ -24,8 +24,8 @@ SCRIPTS = PEERS / "m8tes_scripts"
 class Sdk:
     """Plays scripts of tests/peers/m8tes_scripts with a client of the SDK."""
 
-    def __init__(self, up: Up) -> None:
-        self.up, self.python = up, peer_python("m8tes")
+    def __init__(self, up: Up, environment: dict[str, str]) -> None:
+        self.up, self.environment, self.python = up, environment, peer_python("m8tes")
         self.base_url = f"http://127.0.0.1:{up.port}/api/v2"
         self.key = (up.data_dir / "demo_api_key").read_text().strip()
 
@@ -57,9 +57,15 @@ class Sdk:
     def reading_key(self) -> str:
         """A new key that only reads, made on the host."""
         command = [sys.executable, "manage.py", "apikey", "create", "reader", "--role", "viewer"]
-        environment = {"PATH": os.environ["PATH"], "M3_DATA_DIR": str(self.up.data_dir), "M3_DEMO": "1"}
+        ours = {"PATH": os.environ["PATH"], "M3_DATA_DIR": str(self.up.data_dir)}
         done = subprocess.run(
-            command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=START, check=False
+            command,
+            cwd=ROOT,
+            env={**self.environment, **ours},
+            capture_output=True,
+            text=True,
+            timeout=START,
+            check=False,
         )
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
@@ -107,14 +113,16 @@ class Sdk:
 
 
 @contextlib.contextmanager
-def demo(folder: Path, **environment: str) -> Iterator[Sdk]:
+def demo(folder: Path, **more: str) -> Iterator[Sdk]:
     peer_python("m8tes")  # skips before anything is started
-    up = Up(folder, M3_DEMO="1", **environment)
-    try:
-        up.ready(START)
-        yield Sdk(up)
-    finally:
-        up.kill()
+    with own_database() as database:
+        environment = {"M3_DEMO": "1", **database, **more}
+        up = Up(folder, **environment)
+        try:
+            up.ready(START)
+            yield Sdk(up, environment)
+        finally:
+            up.kill()
 
 
 MAIL = {"call": "desk:send_email", "args": {"to": "a@northwind.example", "subject": "Hi", "body": "…"}}

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
 import pytest
-from django.db import connection
 from playwright.sync_api import Browser
 
 from tests.browser.product import Person, Product, chromium
-from tests.requirements import new_postgres_database
+from tests.requirements import own_database
 
 
 @pytest.fixture(scope="module")
@@ -27,16 +25,6 @@ def product(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Itera
         yield running
         if running.process is not None:
             running.stop()
-
-
-@contextmanager
-def own_database() -> Iterator[dict[str, str]]:
-    """The product's file is in its data folder; where the suite runs on PostgreSQL it gets a database of its own."""
-    if connection.vendor != "postgresql":
-        yield {}
-        return
-    with new_postgres_database() as url:
-        yield {"DATABASE_URL": url}
 
 
 @pytest.fixture
