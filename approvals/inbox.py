@@ -13,6 +13,7 @@ from django.db.models.functions import Coalesce, Least
 from approvals.cards import Row, row_for
 from runs.access import Actor
 from runs.models import Round
+from runs.models.exact import is_plain
 from runs.models.round import RoundQuerySet
 from runs.round_states import RoundKind
 from runs.visible import visible
@@ -45,8 +46,8 @@ class Filters:
         return cls(
             kind=kind if kind in list(RoundKind) else "",
             agent=agent if agent.isdecimal() and len(agent) < 10 else "",
-            user=query.get("user", "")[:200],
-            server=query.get("server", "")[:60],
+            user=_plain(query.get("user", "")[:200]),
+            server=_plain(query.get("server", "")[:60]),
         )
 
     def apply(self, rounds: RoundQuerySet) -> RoundQuerySet:
@@ -112,6 +113,10 @@ class Inbox:
         return calls > 1 and self.filters.kind in ("", RoundKind.APPROVAL)
 
 
+def _plain(text: str) -> str:
+    return text if is_plain(text) else ""
+
+
 def inbox_for(actor: Actor, filters: Filters) -> Inbox:
     """Everything that waits in the actor's account, as far as the filters let it through."""
     chips = _chips(actor, filters)
@@ -146,7 +151,7 @@ def next_after(actor: Actor, filters: Filters, decided: str) -> Round | None:
 
 def lists(actor: Actor, filters: Filters, round_id: str) -> Round | None:
     """The pause if it stands in the list; None if it is over, filtered out, or somebody else's."""
-    return listed(actor, filters).for_cards().filter(pk=round_id).first()
+    return listed(actor, filters).for_cards().filter(pk=round_id).first() if is_plain(round_id) else None
 
 
 def _chips(actor: Actor, filters: Filters) -> tuple[Chip, ...]:

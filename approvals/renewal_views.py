@@ -8,8 +8,8 @@ from django.shortcuts import redirect, render
 
 from approvals import renewals
 from approvals.rules import rule_sentence
-from runs.access import Actor, visible
-from runs.errors import StateConflict
+from runs.access import Actor, get
+from runs.errors import NotFound, StateConflict
 from runs.models import Round
 from runs.views.base import page
 
@@ -40,5 +40,8 @@ def _renew(request: HttpRequest, actor: Actor, policy_id: int) -> HttpResponse:
         messages.warning(request, conflict.message)
         return redirect("policy-renew", policy_id)
     messages.success(request, f"Renewed: {rule_sentence(policy)} It holds for what is offered now.")
-    asked = visible(actor, Round.objects.all()).filter(pk=request.POST.get("round", "")).first()
-    return redirect("round", asked.pk) if asked else redirect("policy-detail", policy.pk)
+    try:
+        asked = get(actor, Round.objects.all(), pk=request.POST.get("round", ""))
+    except NotFound:
+        return redirect("policy-detail", policy.pk)
+    return redirect("round", asked.pk)

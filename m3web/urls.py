@@ -7,13 +7,20 @@ from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import URLPattern, URLResolver, include, path
 
 from m3web.api.routes import NothingHere
+from m3web.sign_in import AdminSignInForm, SignInForm
 from m3web.slashes import other_slash
+
+admin.site.login_form = AdminSignInForm
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("approvals.urls")),
     path("", include("approvals.policy_urls")),
     path("", include("runs.urls")),
-    path("login", LoginView.as_view(redirect_authenticated_user=True), name="login"),
+    path(
+        "login",
+        LoginView.as_view(redirect_authenticated_user=True, authentication_form=SignInForm),
+        name="login",
+    ),
     path("logout", LogoutView.as_view(), name="logout"),
     path("admin/", admin.site.urls),
     path("api/v2/", include("m3web.api.routes")),

@@ -20,6 +20,7 @@ from runs.access import Actor
 from runs.durations import utc_text
 from runs.errors import ModelValidationError, StateConflict
 from runs.models import Account, ApiKey, Role, User
+from runs.models.exact import is_plain
 
 PREFIX = "m3_"
 MAX_NAME = 60
@@ -88,7 +89,7 @@ def issue(
 def find(presented: str) -> ApiKey | None:
     """The valid key that was presented, marked as used; None for anything else."""
     public_id, _, hidden = presented.removeprefix(PREFIX).partition("_")
-    if not presented.startswith(PREFIX) or not hidden:
+    if not presented.startswith(PREFIX) or not hidden or not is_plain(public_id):
         return None
     now = timezone.now()
     key = ApiKey.objects.in_force(now).select_related("account", "user").filter(public_id=public_id).first()
