@@ -18,14 +18,12 @@ from approvals.rules import MAX_DAYS, rule_sentence
 from runs.api.base import MAX_ID, Limited
 from runs.api.fields import Flag, Text, Whole, Word
 from runs.end_users import MAX_USER_ID
+from runs.idempotency import MAX_KEY
 from runs.models import Round
 from runs.readable import check_readable
 from runs.requests import MAX_WORDS
 from runs.round_states import RoundKind, RoundOutcome, RoundStatus
 from runs.run_states import PermissionMode
-
-MAX_KEY = 200
-"""Characters of an idempotency key."""
 
 MAX_REQUEST_ID = 3_000
 """Characters of a request's id; the key of a server's request may be part of it."""

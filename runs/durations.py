@@ -16,7 +16,9 @@ _TEXT: Final = re.compile(
     r"(?:(?P<weeks>[0-9]+)w)?(?:(?P<days>[0-9]+)d)?(?:(?P<hours>[0-9]+)h)?"
     r"(?:(?P<minutes>[0-9]+)m)?(?:(?P<seconds>[0-9]+)s)?"
 )
-_MAX_TEXT: Final = 40
+_MAX_TEXT: Final = 32
+"""Characters of a time limit as text, which is stored as it was written."""
+
 _UNITS: Final = (("week", 604_800), ("day", 86_400), ("hour", 3_600), ("minute", 60))
 _UNIT_SECONDS: Final = {f"{name}s": length for name, length in _UNITS} | {"seconds": 1}
 

@@ -22,7 +22,9 @@ from runs.errors import (
     ManagedInputValidationError,
     StateConflict,
 )
+from runs.idempotency import MAX_KEY
 from runs.models import Round, Run, Step, Turn
+from runs.models.exact import is_plain
 from runs.readable import check_readable
 from runs.redaction import redact
 from runs.round_checks import check_response, check_responses, checked_shape, outcome_of
@@ -151,10 +153,7 @@ def try_answer(
     A refusal because of the deadline is returned, not raised: the expiry that it tells of has to be
     committed. Pass the result to `accepted` after the commit. All other refusals raise as in `answer`.
     """
-    if not idempotency_key:
-        raise ManagedInputValidationError(
-            "An idempotency key is needed; make one for this answer and keep it."
-        )
+    _check_key(idempotency_key)
     round_ = lock(round_id)
     check_readable(round_, round_id)
     payload = checked_shape(responses)
@@ -171,6 +170,13 @@ def try_answer(
     if not live_sessions.answer_can_arrive(round_):
         raise StateConflict(live_sessions.GONE, details=ending(round_))
     return settle(round_, payload, decider=decider, idempotency_key=idempotency_key, note=note)
+
+
+def _check_key(key: str) -> None:
+    if not 1 <= len(key) <= MAX_KEY or not is_plain(key):
+        raise ManagedInputValidationError(
+            f"An idempotency key of 1 to {MAX_KEY} characters is needed; make one for this answer and keep it."
+        )
 
 
 def accepted(settled: Round | StateConflict) -> Round:

@@ -25,6 +25,7 @@ from runs.tool_rows import store_tools
 MAX_INSPECTION_SECONDS = 20.0
 """A person waits for it; a call of a run may take longer."""
 
+MAX_URL = 2000
 MAX_HEADERS = 20
 MAX_VALUE = 8_000
 MAX_ARGS = 100
@@ -91,8 +92,11 @@ def put(account: Account, values: ServerValues) -> Server:
 
     What an admin trusts stays trusted at its address. Raises ModelValidationError and EgressRefused as `register` does.
     """
-    server = Server.objects.select_for_update().filter(account=account, name=values.name).first()
-    server = server or Server(account=account, name=values.name)
+    named = Server.objects.select_for_update().filter(account=account, name=values.name)
+    server = named.first()
+    if server is None:  # of two programs that name it for the first time the second finds the first one's
+        Account.hold_names(account.pk)
+        server = named.first() or Server(account=account, name=values.name)
     if not _is(server, values):
         before = server_notes.described(server) if server.pk else None
         _change(server, replace(values, trusted=values.trusted or server.trusted))
@@ -240,6 +244,8 @@ def _fill(server: Server, values: ServerValues) -> None:
 def _fill_http(server: Server, values: ServerValues) -> None:
     if values.entry or values.command:
         raise wrong("url", "Give either a URL or a stdio entry, not both.")
+    if len(values.url) > MAX_URL:
+        raise wrong("url", f"The URL of a server has at most {MAX_URL:,} characters.")
     try:
         check_url(values.url, allow_private=settings.M3.allow_private_urls)
     except EgressRefused as error:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 Json = Any
 """A value that `json.dumps` accepts."""
@@ -69,36 +69,57 @@ class Journal:
     metadata: Mapping[str, Json] = field(default_factory=dict)
 
 
+MAX_PATH: Final = 200
+MAX_BIND: Final = 100
+MAX_SERVER_NAME: Final = 60
+MAX_NAME: Final = 2000
+"""Characters that the journal keeps of a path, of a bound name, and of the two parts of a target."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Proposal:
-    """What a harness wants next, under a `path` that no entry of the turn has yet."""
+    """What a harness wants next, under a `path` that no entry of the turn has yet.
+
+    Raises ValueError for names that the journal could not keep or find again: a harness refuses them first.
+    """
 
     path: str
     bind: str | None = None
     required: bool = False
 
+    def __post_init__(self) -> None:
+        _check_name("path", self.path, MAX_PATH)
+        _check_name("bind", self.bind or "", MAX_BIND)
+
 
 @dataclass(frozen=True, kw_only=True)
-class Call(Proposal):
+class _Targeted(Proposal):
+    target: str
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        server, _, name = self.target.partition(":")
+        _check_name("server in target", server, MAX_SERVER_NAME)
+        _check_name("name in target", name, MAX_NAME)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call(_Targeted):
     """Call the tool `target` ("server:tool", split at the first colon) with `args`."""
 
-    target: str
     args: Mapping[str, Json]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prompt(Proposal):
+class Prompt(_Targeted):
     """Get the prompt `target` ("server:name"); prompt arguments are strings."""
 
-    target: str
     args: Mapping[str, str]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Read(Proposal):
+class Read(_Targeted):
     """Read the resource `target` ("server:uri")."""
-
-    target: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,6 +174,11 @@ class Fail(Proposal):
     """End the turn as failed; `text` says why and where in the definition."""
 
     text: str
+
+
+def _check_name(what: str, text: str, most: int) -> None:
+    if len(text) > most or not text.isprintable():
+        raise ValueError(f"The {what} of a step has at most {most:,} printable characters.")
 
 
 class Harness(Protocol):

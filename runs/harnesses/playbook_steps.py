@@ -13,10 +13,12 @@ from typing import Final
 from runs.harnesses.playbook_expressions import TemplateError, compile_expression, is_template, parse
 from runs.harnesses.playbook_mistakes import quoted, unknown_keys
 from runs.harnesses.playbook_questions import question_mistakes
-from runs.steps import Json
+from runs.steps import MAX_SERVER_NAME, Json
 
 MAX_SLEEP: Final = 86_400
 _MAX_TARGET: Final = 300
+_MAX_AGENT: Final = 120
+"""Characters of an agent's name."""
 
 RESERVED_NAMES: Final = frozenset({"message", "user_id", "metadata"})
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
@@ -116,8 +118,13 @@ def _target(value: Json, where: str) -> Iterator[str]:
         yield f'{where}: must be "server:name"'
     elif is_template(value):
         yield f"{where}: must be written out; expressions are for args and texts"
-    elif len(value) > _MAX_TARGET:
-        yield f"{where}: has at most {_MAX_TARGET} characters"
+    elif len(value) > _MAX_TARGET or len(server) > MAX_SERVER_NAME:
+        yield (
+            f"{where}: has at most {_MAX_TARGET} characters, of which the server's name has at most "
+            f"{MAX_SERVER_NAME}"
+        )
+    elif not value.isprintable():
+        yield f"{where}: has a character that no name has"
 
 
 def _check_text(kind: str) -> Callable[[Mapping[str, Json], str], Iterator[str]]:
@@ -190,6 +197,8 @@ def _check_run(step: Mapping[str, Json], where: str) -> Iterator[str]:
         yield f"{where}.agent: must be the name of an agent"
     elif is_template(run["agent"]):
         yield f"{where}.agent: must be written out; expressions are for args and texts"
+    elif len(run["agent"]) > _MAX_AGENT or not run["agent"].isprintable():
+        yield f"{where}.agent: has at most {_MAX_AGENT} printable characters"
     yield from _text(run.get("message"), f"{where}.message")
 
 

@@ -14,10 +14,8 @@ from runs.models import Server, Tool
 from runs.models.server import Transport
 from runs.risk import Risk
 from runs.server_changes import KEPT
-from runs.servers import MAX_HEADERS, MAX_VALUE
+from runs.servers import MAX_HEADERS, MAX_URL, MAX_VALUE
 from runs.tool_standing import Whose
-
-MAX_URL = 2000
 
 
 class ServerQuery(Paging):
