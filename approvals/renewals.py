@@ -71,8 +71,10 @@ def renew(actor: Actor, policy_id: int, token: str) -> Policy:
     """
     policy = access.get(actor, Policy.objects.all(), pk=policy_id)
     actor.require(Role.ADMIN)
-    # A look at the server stores what it finds under this lock, so nothing changes between the check and the pins.
+    # A look at the server stores what it finds under this lock, so nothing changes between the check and the pins; nor
+    # does the rule itself, which somebody may be suspending for another reason.
     Server.objects.select_for_update().filter(account=policy.account_id, name=policy.target_server).first()
+    policy = access.get(actor, Policy.objects.select_for_update(), pk=policy_id)
     drifted = pins.changes(policy)
     if not drifted and not policy.suspended_reason:
         raise StateConflict("Nothing has changed since this rule was made, or somebody renewed it already.")

@@ -71,7 +71,10 @@ def save(actor: Actor, agent: Agent | None, values: AgentValues) -> Agent:
     row = agent or Agent(account=actor.account, end_user=end_user(actor.account, values.user_id))
     for field, value in checked.items():  # only now, so that a refusal leaves the caller's row as it was
         setattr(row, field, value)
-    row.save()
+    if agent is None:
+        row.save(force_insert=True)
+    else:  # what the form does not have may have been changed by a program since the row was read
+        row.save(update_fields=[*checked, "updated_at"])
     row.servers.set(servers)
     audit.note(actor.account, actor.user, "agent.saved", f"agent {row.pk}", _described(row, servers))
     return row

@@ -37,7 +37,9 @@ def end_user(account: Account, user_id: str | None) -> EndUser | None:
     _check_id(user_id)
     found, _ = EndUser.objects.get_or_create(account=account, user_id=user_id)
     if found.removed_at is not None:
-        _revive(found)
+        # Nothing but this: somebody may be giving them a new profile at the same moment.
+        EndUser.objects.filter(pk=found.pk).update(removed_at=None, updated_at=timezone.now())
+        found.removed_at = None
     return found
 
 
@@ -102,17 +104,13 @@ def _locked(actor: Actor, user_id: str) -> EndUser:
 def _change(found: EndUser, profile: Mapping[str, Any]) -> EndUser:
     for name, value in _named(profile).items():
         setattr(found, name, value)
-    _revive(found)
+    found.removed_at = None
+    found.save()
     return found
 
 
 def _named(profile: Mapping[str, Any]) -> dict[str, Any]:
     return {name: profile[name] for name in PROFILE if name in profile}
-
-
-def _revive(found: EndUser) -> None:
-    found.removed_at = None
-    found.save()
 
 
 def _check_id(user_id: str) -> None:

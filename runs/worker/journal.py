@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -40,7 +41,7 @@ MAX_DEPTH = 5
 def apply(held: Lease, turn: Turn, proposals: Sequence[Proposal]) -> None:
     """Journal what the harness proposes: steps that are done at once, steps to drive, pauses, or the end."""
     lease.fence(held)
-    run = _run(held)
+    run, turn = _run(held), copy.copy(turn)  # the caller's stays as it was read: this may be begun anew
     if turn.status == TurnStatus.QUEUED:
         turns.set_status(run, turn, TurnStatus.RUNNING_TURN)
     for proposal in proposals:
