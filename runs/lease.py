@@ -13,7 +13,7 @@ from typing import Any
 from django.conf import settings
 from django.db.models import F, Q
 
-from runs import clock, engines
+from runs import clock, engines, hosts
 from runs.errors import LeaseLost, SessionBusyError
 from runs.models import LONG_AGO, Run
 
@@ -34,19 +34,20 @@ def ttl() -> dt.timedelta:
 
 
 def claim(run_id: int, owner: str) -> Lease | None:
-    """Take the run if it has an unseen wake and nobody holds it; None if nothing is due.
+    """Take the run if it has an unseen wake, nobody holds it and it is pinned nowhere else; None if nothing is due.
 
-    Raises SessionBusyError while another worker drives it (A24).
+    Raises SessionBusyError while another worker drives it, or alone can (A24).
     """
     now = clock.moment()
     taken = (
         Run.objects.filter(pk=run_id, lease_until__lte=now)
-        .filter(~Q(wake_seq=F("seen_seq")))
+        .filter(~Q(wake_seq=F("seen_seq")), hosts.within_reach())
         .update(lease_owner=owner, lease_token=F("lease_token") + 1, lease_until=now + ttl())
     )
     if not taken:
-        if Run.objects.filter(pk=run_id, lease_until__gt=clock.moment()).exists():
-            raise SessionBusyError(f"Run {run_id} is being driven by another worker; it will see the wake.")
+        due_elsewhere = ~Q(wake_seq=F("seen_seq")) & hosts.out_of_reach()
+        if Run.objects.filter(Q(lease_until__gt=clock.moment()) | due_elsewhere, pk=run_id).exists():
+            raise SessionBusyError(f"Run {run_id} is another worker's to drive; that one will see the wake.")
         return None
     token, seen = Run.objects.values_list("lease_token", "wake_seq").get(pk=run_id)
     return Lease(run_id, owner, token, seen)

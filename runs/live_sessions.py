@@ -1,14 +1,15 @@
 """Whether the live session behind a pause can still be reached, and whether its call could be made again instead.
 
 A pause that is `held` waits on a session: of a worker, of a keeper beside it, of a server that keeps its events.
+Whoever asks may be on another host than the keeper, and goes by the signs of life of that host's workers.
 """
 
 from __future__ import annotations
 
 import socket
 
-from runs import clock, local_tools
-from runs.keeper.place import this_host
+from runs import clock, hosts, local_tools
+from runs.keeper.place import name_of
 from runs.local_tools import LOCAL
 from runs.models import Round, Run, Tool, ToolCall
 from runs.risk import Risk, effectively_idempotent
@@ -25,20 +26,34 @@ GONE = (
 )
 
 
-def answer_can_arrive(round_: Round) -> bool:
-    """Whether an answer given now can reach whoever asked.
+HOST_GONE = (
+    "The server that asked this runs on another machine ({host}), and nothing has been heard of that for {seconds} "
+    "seconds. Nothing you sent was used. If the machine comes back first, you can answer again; else the run says in a "
+    "moment that it has lost its server."
+)
 
-    True while a worker drives the run, for pauses that wait on no session, and where the call may be made again. Of
-    what only the other machine can know, the best is assumed.
+
+def why_unreachable(round_: Round) -> str | None:
+    """Why an answer given now cannot reach whoever asked, in a sentence; None if it can.
+
+    It can while a worker drives the run, for pauses that wait on no session, where the call may be made again, and as
+    long as a host that keeps the session lives: a worker there will find the answer. Whether the keeper itself is
+    still there is known on its own host only.
     """
     call: ToolCall | None = getattr(round_.step, "call", None)
     if not round_.held or call is None or _is_driven(round_.run_id) or may_repeat(call):
-        return True
+        return None
     record = call.wire.get(SESSION)
     if record is None or round_.native_resume_token is None:
-        return False
-    kept_here = record.get("keeper") and record.get("host") == this_host()
-    return _is_kept(record["keeper"]) if kept_here else True
+        return GONE
+    if not record["keeper"]:
+        return None
+    if record["host"] == hosts.here():
+        return None if _is_kept(record["keeper"]) else GONE
+    if not hosts.is_gone(record["host"]):
+        return None
+    seconds = round(hosts.gone_after().total_seconds())
+    return HOST_GONE.format(host=name_of(record["host"]), seconds=seconds)
 
 
 def may_repeat(call: ToolCall) -> bool:

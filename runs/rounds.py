@@ -167,8 +167,9 @@ def try_answer(
             "What you were shown is not what is pending now. Reload the card.", details=ending(round_)
         )
     check_responses(round_, payload)
-    if not live_sessions.answer_can_arrive(round_):
-        raise StateConflict(live_sessions.GONE, details=ending(round_))
+    unreachable = live_sessions.why_unreachable(round_)
+    if unreachable is not None:
+        raise StateConflict(unreachable, details=ending(round_))
     return settle(round_, payload, decider=decider, idempotency_key=idempotency_key, note=note)
 
 

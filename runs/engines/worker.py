@@ -17,6 +17,7 @@ from runs.gate import Gate
 from runs.webhooks import deliveries
 from runs.webhooks.sender import Sender
 from runs.worker.deadlines import sweep
+from runs.worker.presence import attend
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +56,7 @@ class Worker:
             push.connect(self.loop)
         before = database.current().engine
         self._take_wakes()
-        beside = [asyncio.create_task(work) for work in (Sender().serve(), *self._beside())]
+        beside = [asyncio.create_task(work) for work in (Sender().serve(), attend(), *self._beside())]
         try:
             await self._begin()
             while not self._ending.is_set():

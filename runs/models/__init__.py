@@ -3,6 +3,7 @@
 from runs.models.account import Account, EndUser, Membership, Role, User
 from runs.models.agent import Agent, Task
 from runs.models.event import Event
+from runs.models.host import LeftSession, WorkerHost
 from runs.models.idempotency import IdempotencyKey
 from runs.models.key import ApiKey
 from runs.models.ledger import Ledger, LedgerEntry
@@ -23,6 +24,7 @@ __all__ = [
     "IdempotencyKey",
     "Ledger",
     "LedgerEntry",
+    "LeftSession",
     "Membership",
     "Role",
     "Round",
@@ -40,4 +42,5 @@ __all__ = [
     "User",
     "WebhookDelivery",
     "WebhookEndpoint",
+    "WorkerHost",
 ]

@@ -18,6 +18,7 @@ from runs.models.account import Account, EndUser
 from runs.models.agent import Agent, Task
 from runs.models.base import one_of, optional_word_field, word_field
 from runs.models.exact import ExactJSON, ExactText
+from runs.models.host import HOST_LENGTH
 from runs.models.server import Server
 from runs.run_states import CallPhase, HumanInput, Outcome, PermissionMode, TurnStatus
 from runs.steps import StepKind
@@ -81,7 +82,8 @@ class Run(models.Model):
     wake_seq = models.PositiveBigIntegerField(default=0)
     seen_seq = models.PositiveBigIntegerField(default=0)
     next_at = models.DateTimeField(null=True, blank=True)
-    pin = models.CharField(max_length=80, null=True, blank=True)
+    pin = models.CharField(max_length=HOST_LENGTH, null=True, blank=True)
+    """The host that keeps a session of this run, which no other one can go on with; see `runs.hosts`."""
     lease_owner = models.CharField(max_length=80, null=True, blank=True)
     lease_token = models.PositiveBigIntegerField(default=0)
     lease_until = models.DateTimeField(default=LONG_AGO)
@@ -107,6 +109,7 @@ class Run(models.Model):
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=["lease_until"], condition=~Q(wake_seq=F("seen_seq")), name="run_due"),
             models.Index(fields=["next_at"], condition=Q(next_at__isnull=False), name="run_sleeping"),
+            models.Index(fields=["pin"], condition=Q(pin__isnull=False), name="run_pinned"),
             models.Index(fields=["account", "-id"], name="run_newest"),
             models.Index(fields=["account", "status"], name="run_by_status"),
             models.Index(

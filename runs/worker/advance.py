@@ -208,7 +208,7 @@ class _Driver:
             await asyncio.sleep(lease.ttl().total_seconds() / 3)
             # Also the slow way to hear of answers whose signal was lost, and of a lease that is.
             self.signal.set()
-            with contextlib.suppress(LeaseLost):
+            with contextlib.suppress(LeaseLost, OperationalError):  # the next one may find the database again
                 await db.write(_renew_leases, self.lease, list(self.held.waiting))
 
 

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
 from django.conf import settings
+from django.db import OperationalError
 from django.utils import timezone
 
 from runs import clock, db, local_tools
@@ -114,9 +115,13 @@ class CallDriver:
         """Settle what becomes of an open session when this driver is stopped.
 
         Of a call that is over it is ended. `taken` means that the run is somebody else's, and so is the session. A
-        worker that only stops leaves a session in which a person was asked, and ends any other.
+        worker that only stops leaves a session in which a person was asked, and ends any other. So does one whose
+        database does not answer: nobody has said that the call is over.
         """
-        open_ = await db.read(session_rows.is_open, self.step_id)
+        try:
+            open_ = await db.read(session_rows.is_open, self.step_id)
+        except OperationalError:
+            open_ = True
         self.keep.leave = open_ and self._kept and (taken or self.prompts.asked)
 
     async def after_stop(self) -> None:

@@ -9,7 +9,7 @@ from functools import partial
 
 from django.db import IntegrityError, transaction
 
-from runs import clock, lease, round_rows, rounds
+from runs import clock, hosts, lease, round_rows, rounds
 from runs.errors import M3Error
 from runs.models import Round, Run
 
@@ -19,7 +19,8 @@ BATCH = 500
 
 
 def sweep() -> list[int]:
-    """Wake sleepers, let questions go on, expire overdue rounds, and return the ids of runs that are due and free.
+    """Wake sleepers, let questions go on, expire overdue rounds, and return the ids of runs that are due, free and
+    not pinned elsewhere.
 
     The slow way behind every hint: whatever was missed is found here.
     """
@@ -36,7 +37,7 @@ def sweep() -> list[int]:
     # (`control.lock_family`), so that nobody who waits for one of these holds another.
     for _, what, key, change in sorted(changes, key=lambda each: -each[0]):
         _alone(what, key, change)
-    return list(Run.objects.due(now).values_list("pk", flat=True)[:BATCH])
+    return list(Run.objects.due(now).filter(hosts.within_reach()).values_list("pk", flat=True)[:BATCH])
 
 
 def _go_on(round_id: str) -> None:

@@ -17,8 +17,8 @@ from django.conf import settings
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from runs import lease, round_rows, rounds
-from runs.keeper.place import this_host
+from runs import hosts, lease, round_rows, rounds
+from runs.keeper.place import has_same_folder, name_of
 from runs.lease import Lease
 from runs.live_sessions import SESSION
 from runs.mcp_client import FormRequest, Keep, LiveSession, PromptOrigin, SessionInfo, SessionLost, UrlRequest
@@ -35,8 +35,9 @@ OTHER_HOST = (
     "so far cannot be known from here: look at the server, then start the run again."
 )
 RESTARTED = (
-    "The machine was started anew while the server was asking, and the process that kept its session is gone. What "
-    "it had done so far cannot be known from here: look at the server, then start the run again."
+    "The machine ({host}) was started anew while the server was asking, or another one has its files now; the process "
+    "that kept the server's session cannot be reached. What it had done so far cannot be known from here: look at the "
+    "server, then start the run again."
 )
 
 
@@ -54,7 +55,7 @@ def remember(held: Lease, step_id: int, info: SessionInfo) -> None:
     """Store where the session is, before anything depends on it (A11)."""
     here = call_journal.at(held, step_id)
     record = {
-        "host": this_host(),
+        "host": hosts.here(),
         "negotiated": dict(info.negotiated),
         "operation_id": info.jsonrpc_id,
         "keeper": info.keeper,
@@ -63,15 +64,37 @@ def remember(held: Lease, step_id: int, info: SessionInfo) -> None:
     }
     here.call.wire = {**here.call.wire, SESSION: record}
     here.call.save(update_fields=["wire"])
+    if info.keeper:
+        hosts.pin(held.run_id)
 
 
 def forget(held: Lease, step_id: int) -> None:
-    """The session is over; what it asked and did not wait for is not asked any more."""
+    """The session is over, or lost; what it asked and did not wait for is not asked any more.
+
+    One that another host keeps is noted for that host, which ends it if it comes back.
+    """
     here = call_journal.at(held, step_id)
+    record = here.call.wire.get(SESSION)
     here.call.wire = {key: value for key, value in here.call.wire.items() if key != SESSION}
     here.call.save(update_fields=["wire"])
+    if record is not None and record["keeper"]:
+        if not _is_here(record):
+            operation = record["operation_id"]
+            hosts.leave(record["host"], record["keeper"], operation_id=operation, token=held.token)
+        if not any(_is_here(call.wire[SESSION]) for call in _with_sessions(held)):
+            hosts.unpin(held.run_id)
     if here.step.result is not None:
         withdraw(here)
+
+
+def _with_sessions(held: Lease) -> QuerySet[ToolCall]:
+    """The calls of the run with a record of a session."""
+    return ToolCall.objects.filter(step__run=held.run_id, wire__has_key=SESSION)
+
+
+def _is_here(record: Mapping[str, Any]) -> bool:
+    """Whether a keeper of this host has the session."""
+    return bool(record["keeper"]) and record["host"] == hosts.here()
 
 
 def is_open(step_id: int) -> bool:
@@ -152,14 +175,16 @@ def _prompt_id(round_: Round) -> str | int:
 def take(held: Lease, step_id: int) -> LiveSession | SessionLost | None:
     """Take a dead worker's session over: its unresolved rounds are this worker's from here on.
 
-    None if there is no record of one, SessionLost if it cannot be reached from this machine.
+    None if there is no record of one, SessionLost if it cannot be reached from this host.
     """
     here = call_journal.at(held, step_id)
     record = here.call.wire.get(SESSION)
     if record is None:
         return None
-    if record["keeper"] and record["host"] != this_host():
+    if record["keeper"] and not _is_here(record):
         return _elsewhere(record["host"])
+    if record["keeper"]:
+        hosts.pin(held.run_id)
     if here.call.wire.get("replay"):
         # Which of the stored answers this session has had is not known; a person is asked rather than guessed for.
         call_journal.supersede_answers(here)
@@ -196,10 +221,8 @@ def _prompt(round_: Round) -> FormRequest | UrlRequest:
 
 
 def _elsewhere(host: str) -> SessionLost:
-    name = host.split(" ")[0]
-    here = this_host().split(" ")[0]
-    message = RESTARTED if name == here else OTHER_HOST.format(host=name)
-    return SessionLost(lost="keeper", message=message)
+    message = RESTARTED if has_same_folder(host, hosts.here()) else OTHER_HOST
+    return SessionLost(lost="keeper", message=message.format(host=name_of(host)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,15 +232,18 @@ class Leftover:
     step_id: int
     server: Server | None
     live: LiveSession
+    within_reach: bool
+    """False for one that another host keeps."""
 
 
 def leftovers(held: Lease) -> list[Leftover]:
-    """The sessions of the run that are to be ended, as far as they can be reached from this machine."""
-    calls = ToolCall.objects.filter(
-        step__run=held.run_id, step__result__isnull=False, wire__has_key=SESSION
-    ).select_related("server")
+    """The sessions of the run that are to be ended."""
     return [
-        Leftover(step_id=call.step_id, server=call.server, live=_live(call, call.wire[SESSION]))
-        for call in calls
-        if not call.wire[SESSION]["keeper"] or call.wire[SESSION]["host"] == this_host()
+        Leftover(
+            step_id=call.step_id,
+            server=call.server,
+            live=_live(call, call.wire[SESSION]),
+            within_reach=not call.wire[SESSION]["keeper"] or _is_here(call.wire[SESSION]),
+        )
+        for call in _with_sessions(held).filter(step__result__isnull=False).select_related("server")
     ]

@@ -79,6 +79,7 @@ def environment() -> dict[str, str]:
         "M3_SWEEP_SECONDS": str(m3.sweep_seconds),
         "M3_CALL_TIMEOUT_SECONDS": str(m3.call_timeout_seconds),
         "M3_KEEPER_ORPHAN_SECONDS": str(m3.keeper_orphan_seconds),
+        "M3_HOST_GONE_SECONDS": str(m3.host_gone_seconds),
         "M3_LOG_LEVEL": "WARNING",
     }
 
