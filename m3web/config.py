@@ -48,6 +48,7 @@ class Config:
     engine: str
     """What wakes workers: "in_process", or "procrastinate" on PostgreSQL."""
     redis_url: str
+    silence_seconds: int
     stdio_servers: dict[str, dict[str, Any]]
     allow_private_urls: bool
     lease_seconds: float
@@ -188,6 +189,7 @@ def load(base_dir: Path, source: Mapping[str, str] | None = None) -> Config:
         ),
         engine=_engine_for(read, database),
         redis_url=read.get("REDIS_URL", "", values.redis, "redis://host:6379/0", secret=True),
+        silence_seconds=read.get("M3_SILENCE_SECONDS", 30, values.silence, "whole seconds, from 3"),
         stdio_servers=stdio_servers,
         allow_private_urls=read.get("M3_ALLOW_PRIVATE_URLS", demo, values.boolean, "true or false"),
         lease_seconds=read.get("M3_LEASE_SECONDS", 30.0, values.positive, "seconds"),

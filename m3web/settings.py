@@ -76,7 +76,10 @@ TEMPLATES: list[dict[str, Any]] = [
 
 DATABASES: dict[str, dict[str, Any]] = {
     "default": stores.database(
-        M3.database, connections=M3.database_connections, abandoned_after=M3.lease_seconds
+        M3.database,
+        connections=M3.database_connections,
+        abandoned_after=M3.lease_seconds,
+        silence=M3.silence_seconds,
     )
 }
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
@@ -85,7 +88,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 PROCRASTINATE_AUTODISCOVER_MODULE_NAME = ""  # its one task is registered by the worker
 
-CHANNEL_LAYERS = stores.channel_layers(M3.redis_url, M3.secret_key)
+CHANNEL_LAYERS = stores.channel_layers(M3.redis_url, M3.secret_key, silence=M3.silence_seconds)
 
 AUTH_USER_MODEL = "runs.User"
 AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]

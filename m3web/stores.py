@@ -6,6 +6,7 @@ Read by the settings, so Django is not there yet.
 from __future__ import annotations
 
 import hashlib
+import socket
 from importlib.util import find_spec
 from typing import Any
 
@@ -16,9 +17,6 @@ EXTRA = "requirements/scale.txt"
 
 ANSWERS_WITHIN = 5
 """Seconds in which a server must accept a connection."""
-
-SILENCE = 30
-"""Seconds after which a connection whose other end no longer answers counts as broken."""
 
 MEMORY_LAYER = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
 
@@ -43,23 +41,33 @@ def apps(engine: str) -> list[str]:
     return ["procrastinate.contrib.django"] if engine == "procrastinate" else []
 
 
-def database(parsed: dict[str, Any], *, connections: int, abandoned_after: float) -> dict[str, Any]:
+def database(
+    parsed: dict[str, Any], *, connections: int, abandoned_after: float, silence: int
+) -> dict[str, Any]:
     """Django's settings for the database of a parsed `DATABASE_URL`, whose own options win.
 
     `connections` is how many one process opens at most. `abandoned_after` is after how many seconds PostgreSQL
     ends a transaction in which nothing happens: a worker that hangs in one would otherwise keep its rows locked
-    for ever, past its lease.
+    for ever, past its lease. After `silence` seconds without an answer either end takes the connection for broken:
+    the other machine, or the line to it, may be gone without a word.
     """
     if parsed["ENGINE"].endswith("sqlite3"):
         return {**parsed, "OPTIONS": connection_options()}
+    of_session = {
+        "idle_in_transaction_session_timeout": int(abandoned_after * 1000),
+        "tcp_keepalives_idle": silence // 3,
+        "tcp_keepalives_interval": silence // 3,
+        "tcp_keepalives_count": 2,
+        "tcp_user_timeout": silence * 1000,
+    }
     options = {
         "pool": {"min_size": 1, "max_size": connections, "timeout": 2 * ANSWERS_WITHIN},
         "connect_timeout": ANSWERS_WITHIN,
-        "keepalives_idle": SILENCE // 3,
-        "keepalives_interval": SILENCE // 3,
+        "keepalives_idle": silence // 3,
+        "keepalives_interval": silence // 3,
         "keepalives_count": 2,
-        "tcp_user_timeout": SILENCE * 1000,
-        "options": f"-c idle_in_transaction_session_timeout={int(abandoned_after * 1000)}",
+        "tcp_user_timeout": silence * 1000,
+        "options": " ".join(f"-c {name}={value}" for name, value in of_session.items()),
     }
     return {
         **parsed,
@@ -69,20 +77,33 @@ def database(parsed: dict[str, Any], *, connections: int, abandoned_after: float
     }
 
 
-def channel_layers(redis_url: str, secret: str) -> dict[str, dict[str, Any]]:
+def channel_layers(redis_url: str, secret: str, *, silence: int) -> dict[str, dict[str, Any]]:
     """Django's settings for hints: through Redis if there is a URL, else inside this process.
 
     Every process of an installation has the same `secret`, so its digest keeps the hints of two installations on
-    one Redis apart; Redis' own database numbers do not, because publishing knows none.
+    one Redis apart; Redis' own database numbers do not, because publishing knows none. `silence` as for `database`.
     """
     if not redis_url:
         return MEMORY_LAYER
     host = {
         "address": redis_url,
         "socket_connect_timeout": ANSWERS_WITHIN,
+        "socket_timeout": ANSWERS_WITHIN,
         "socket_keepalive": True,
-        "health_check_interval": SILENCE // 3,
+        "socket_keepalive_options": _alive_within(silence),
+        "health_check_interval": silence // 3,
     }
     prefix = f"m3-{hashlib.sha256(secret.encode()).hexdigest()[:12]}"
     layer = {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer"}
     return {"default": {**layer, "CONFIG": {"hosts": [host], "prefix": prefix}}}
+
+
+def _alive_within(silence: int) -> dict[int, int]:
+    """How the system finds out that the other end of a connection is gone, as far as it can be told."""
+    wanted = {
+        "TCP_KEEPIDLE": silence // 3,
+        "TCP_KEEPINTVL": silence // 3,
+        "TCP_KEEPCNT": 2,
+        "TCP_USER_TIMEOUT": silence * 1000,
+    }
+    return {getattr(socket, name): value for name, value in wanted.items() if hasattr(socket, name)}
