@@ -21,6 +21,7 @@ from runs.durations import utc_text
 from runs.errors import ModelValidationError, StateConflict
 from runs.models import Account, ApiKey, Role, User
 from runs.models.exact import is_plain
+from runs.row_lookup import row
 
 PREFIX = "m3_"
 MAX_NAME = 60
@@ -92,9 +93,13 @@ def find(presented: str) -> ApiKey | None:
     if not presented.startswith(PREFIX) or not hidden or not is_plain(public_id):
         return None
     now = timezone.now()
-    key = ApiKey.objects.in_force(now).select_related("account", "user").filter(public_id=public_id).first()
-    if key is None or not hmac.compare_digest(key.secret_digest, _digest(hidden)):
+    key = row(ApiKey, public_id=public_id)
+    if key is None or not hmac.compare_digest(key.secret_digest, _digest(hidden)) or not key.in_force(now):
         return None
+    account, user = row(Account, id=key.account_id), row(User, id=key.user_id)
+    if account is None or user is None:  # removed at this moment
+        return None
+    key.account, key.user = account, user
     if key.last_used_at is None or now - key.last_used_at >= _USED_EVERY:
         ApiKey.objects.filter(pk=key.pk).update(last_used_at=now)
     return key

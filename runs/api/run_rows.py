@@ -19,6 +19,7 @@ from django.db.models import (
 )
 
 from runs import access
+from runs import row_lookup as lookup
 from runs.access import Actor
 from runs.api.base import of_scope
 from runs.errors import NotFound
@@ -66,15 +67,13 @@ def rows(actor: Actor) -> QuerySet[Run]:
 def one(actor: Actor, run_id: int) -> Run:
     """One of `rows`, for who polls. Raises NotFound.
 
-    Three small queries, because for a single row most of the price of the large one is writing its SQL: what only few
+    Three lookups, because for a single row nearly all of the price of the large query is writing its SQL: what only few
     runs have (end user, task, parent) is looked up where it is there, and of the turns three columns are read.
     """
-    run = access.get(actor, Run.objects.all(), pk=run_id)
-    turns = list(
-        Turn.objects.filter(run=run_id).order_by("index").only("run", "index", "outcome", "started_at")
-    )
+    run = access.one(actor, Run, run_id)
+    turns = lookup.rows(Turn, "index", "outcome", "started_at", run_id=run_id, order_by="index")
     began = [turn.started_at for turn in turns if turn.started_at is not None]
-    last = Event.objects.filter(run=run_id, seq=run.event_seq).order_by()
+    last = lookup.row(Event, "at", run_id=run_id, seq=run.event_seq)
     never_begun = (Outcome.CANCELLED.value, None)
     shown = {
         "open_turns": [
@@ -84,7 +83,7 @@ def one(actor: Actor, run_id: int) -> Run:
         ],
         "first_started_at": min(began, default=None),
         "last_started_at": max(began, default=None),
-        "last_activity_at": next(iter(last.values_list("at", flat=True)), None),
+        "last_activity_at": last and last.at,
     }
     for name, value in shown.items():
         setattr(run, name, value)

@@ -13,11 +13,6 @@ from runs.models.account import Account, Role, User
 from runs.models.base import one_of, word_field
 
 
-class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
-    def in_force(self, now: dt.datetime) -> ApiKeyQuerySet:
-        return self.filter(Q(expires_at__isnull=True) | Q(expires_at__gt=now), revoked_at__isnull=True)
-
-
 class ApiKey(models.Model):
     """A program that may act in one account. Only a digest of the key is kept, so it is shown once.
 
@@ -40,8 +35,6 @@ class ApiKey(models.Model):
     last_used_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
 
-    objects = ApiKeyQuerySet.as_manager()
-
     class Meta:
         verbose_name = "API key"
         constraints: ClassVar[list[models.BaseConstraint]] = [
@@ -55,3 +48,6 @@ class ApiKey(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} ({self.public_id})"
+
+    def in_force(self, now: dt.datetime) -> bool:
+        return self.revoked_at is None and (self.expires_at is None or self.expires_at > now)
