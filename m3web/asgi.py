@@ -7,10 +7,11 @@ import os
 from channels.auth import AuthMiddlewareStack
 from channels.routing import ProtocolTypeRouter, URLRouter
 from channels.security.websocket import AllowedHostsOriginValidator
-from django.core.asgi import get_asgi_application
+
+from m3web.http_handler import http_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "m3web.settings")
-http = get_asgi_application()
+http = http_application()
 
 from m3web.sockets import routes  # noqa: E402  (needs the app registry)
 

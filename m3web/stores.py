@@ -52,7 +52,8 @@ def database(
     the other machine, or the line to it, may be gone without a word.
     """
     if parsed["ENGINE"].endswith("sqlite3"):
-        return {**parsed, "OPTIONS": connection_options()}
+        # Opening a file costs more than most requests do with it, and the threads that serve outlive a request.
+        return {**parsed, "OPTIONS": connection_options(), "CONN_MAX_AGE": None}
     of_session = {
         "idle_in_transaction_session_timeout": int(abandoned_after * 1000),
         "tcp_keepalives_idle": silence // 3,

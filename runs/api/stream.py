@@ -15,9 +15,7 @@ from collections.abc import AsyncIterator, Iterator
 from types import TracebackType
 from typing import Any, Final, Self
 
-from asgiref.sync import SyncToAsync, sync_to_async
 from channels.layers import get_channel_layer
-from django.db import connections
 from django.db.models import Q
 from django.http import StreamingHttpResponse
 from django.http.response import HttpResponseBase
@@ -118,7 +116,6 @@ def _before_turn(run: Run) -> int:
 
 async def _lines(run_id: int, after: int, *, replays: bool) -> AsyncIterator[bytes]:
     """Frames as they are sent, and comments where there are none for long."""
-    await _give_back_thread()
     yield line(frames.metadata(run_id))
     framer, replaying = Framer(run_id), replays
     async with _Ear(run_id) as ear:
@@ -194,18 +191,3 @@ class _Ear:
         while True:
             await self._layer.receive(self._channel)
             self._heard.set()
-
-
-async def _give_back_thread() -> None:
-    """Let go of the thread and the connection with which this request was let in.
-
-    The server keeps both for a request until its response is over, which a stream may put off for hours. A new thread
-    is made on demand for what the server does after that.
-    """
-    context = SyncToAsync.thread_sensitive_context.get(None)
-    if context is None:
-        return  # not inside a server
-    await sync_to_async(connections.close_all)()
-    executor: Any = SyncToAsync.context_to_thread_executor.pop(context, None)
-    if executor is not None:
-        executor.shutdown(wait=False)
