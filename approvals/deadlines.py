@@ -34,11 +34,16 @@ def extend(actor: Actor, round_id: str) -> Round:
         )
     if round_.ends_at <= clock.now():
         raise StateConflict("The deadline of this request has passed.", details=ending(round_))
-    if round_.deadline is not None:
-        round_.deadline += EXTENSION
-    if round_.continue_at is not None:
-        round_.continue_at += EXTENSION
+    try:
+        round_.deadline = _later(round_.deadline)
+        round_.continue_at = _later(round_.continue_at)
+    except OverflowError as error:  # a program may set any date
+        raise StateConflict("The calendar ends before that.", details=ending(round_)) from error
     save(round_)
     events.record(round_.run, "round.extended", facts(round_), turn=round_.turn, actor=actor.user)
     events.announce_round(round_)
     return round_
+
+
+def _later(end: dt.datetime | None) -> dt.datetime | None:
+    return end + EXTENSION if end is not None else None

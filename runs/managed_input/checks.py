@@ -68,7 +68,7 @@ def lease_span(lease_seconds: object) -> dt.timedelta:
 
 def lease_end(now: dt.datetime, span: dt.timedelta) -> dt.datetime:
     try:
-        return now + span
+        return now.astimezone(dt.UTC) + span
     except OverflowError:
         raise ManagedInputValidationError("lease_seconds reaches beyond the calendar.") from None
 

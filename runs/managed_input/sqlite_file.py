@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 from runs.database import file_connection, prepare_file
-from runs.managed_input.store import DjangoManagedInputStore, refuse_on_loop, utc_now
+from runs.managed_input.store import DjangoManagedInputStore, refuse_on_loop
 from runs.sqlite import file_path
 
 
@@ -27,7 +27,7 @@ class SQLiteManagedInputStore(DjangoManagedInputStore):
         database: str | os.PathLike[str],
         *,
         busy_timeout_ms: int = 5000,
-        clock: Callable[[], dt.datetime] = utc_now,
+        clock: Callable[[], dt.datetime] | None = None,
     ) -> None:
         super().__init__(clock=clock)
         if busy_timeout_ms < 0:

@@ -16,6 +16,7 @@ from typing import Any
 
 from django.db import transaction
 
+from runs import clock as database_clock
 from runs import round_rows, rounds
 from runs.errors import ManagedInputConflict, ManagedInputStateError, ManagedInputValidationError
 from runs.managed_input import changes, checks, rows
@@ -29,10 +30,6 @@ from runs.models import Round
 from runs.redaction import redact
 from runs.round_checks import check_responses
 from runs.round_states import Replay, RoundStatus, claim_target, replay
-
-
-def utc_now() -> dt.datetime:
-    return dt.datetime.now(dt.UTC)
 
 
 def refuse_on_loop() -> None:
@@ -52,11 +49,12 @@ class DjangoManagedInputStore:
 
     An execution is a Turn; rounds are opened on turns that exist and have not ended. `clock` gives the present time
     with a time zone; a clock without one raises ValueError at once, and ManagedInputValidationError later on (C47).
+    Without one the time is that of the database (`runs.clock`), so that leases mean the same on every machine.
     """
 
-    def __init__(self, *, clock: Callable[[], dt.datetime] = utc_now) -> None:
-        self._clock = clock
-        if clock().tzinfo is None:
+    def __init__(self, *, clock: Callable[[], dt.datetime] | None = None) -> None:
+        self._clock = clock or database_clock.now
+        if clock is not None and clock().tzinfo is None:
             raise ValueError("The clock must give times with a time zone.")
 
     def create_round(

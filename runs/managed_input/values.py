@@ -8,6 +8,7 @@ a ValueError. Sources: C8-C10, C14, C16, C47.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, model_validator
@@ -54,6 +55,16 @@ def name(value: str) -> str:
     return value
 
 
+def storable(value: datetime) -> datetime:
+    """A moment that has a date in UTC too, as which it is stored; at both ends of the calendar some have none."""
+    try:
+        value.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("Must be within the years 1 to 9999 in UTC.") from None
+    return value
+
+
+Moment = Annotated[AwareDatetime, AfterValidator(storable)]
 Text = Annotated[str, AfterValidator(plain_json)]
 Name = Annotated[str, AfterValidator(name)]
 JsonObject = Annotated[Mapping[str, Any], AfterValidator(plain_json)]
@@ -122,8 +133,8 @@ class PendingElicitationRound(_Value):
     requests: Mapping[
         str, Annotated[FormElicitationRequest | UrlElicitationRequest, Field(discriminator="mode")]
     ]
-    created_at: AwareDatetime
-    deadline: AwareDatetime | None = None
+    created_at: Moment
+    deadline: Moment | None = None
 
     @model_validator(mode="after")
     def _every_request_under_its_own_key(self) -> Self:

@@ -12,9 +12,11 @@ from django.utils import timezone
 from approvals import deadlines, decisions
 from runs import clock, lease
 from runs.access import Actor
-from runs.errors import SessionBusyError, StateConflict
+from runs.errors import ManagedInputConflict, SessionBusyError, StateConflict
+from runs.managed_input import DjangoManagedInputStore
 from runs.models import LONG_AGO, Round, Run, User
 from runs.worker.deadlines import sweep
+from tests.services.managed_input.samples import opened
 
 MakeRun = Callable[..., Run]
 MakeRound = Callable[..., Round]
@@ -124,3 +126,29 @@ def test_a_parked_round_is_free_at_once_whatever_the_clock_of_who_parked_it(
     round_ = make_round()
 
     assert round_.lease_expires_at <= clock.now()
+
+
+@on_a_server
+def test_a_store_whose_clock_is_off_holds_a_round_as_long_as_any_other(
+    make_run: MakeRun, skewed: dt.timedelta
+) -> None:
+    held = opened(DjangoManagedInputStore(), execution := str(make_run().turns.get().pk))
+
+    assert abs(held.created_at - dt.datetime.now(dt.UTC)) < dt.timedelta(minutes=1)
+    with pytest.raises(ManagedInputConflict, match="still holds"):
+        DjangoManagedInputStore().claim_round(
+            execution,
+            "round-1",
+            owner_id="another",
+            lease_seconds=60,
+            expected_lease_token=held.lease.lease_token,
+            delivery_state="not_started",
+        )
+
+
+def test_a_store_with_a_clock_of_its_own_goes_by_that(make_run: MakeRun) -> None:
+    then = dt.datetime(2030, 1, 1, tzinfo=dt.UTC)
+
+    held = opened(DjangoManagedInputStore(clock=lambda: then), str(make_run().turns.get().pk))
+
+    assert held.created_at == then
