@@ -21,7 +21,7 @@ from django.conf import LazySettings
 from django.db import connection
 
 from approvals.gate import PolicyGate
-from runs import clock, db, hosts
+from runs import clock, db, engines, hosts
 from runs.engines.in_process import InProcess
 from runs.keeper.place import this_host
 from runs.models import Account, LeftSession, Role, Round, Run, ToolCall, User
@@ -114,8 +114,12 @@ class Fleet:
         await asyncio.to_thread(wait_for, lambda: not is_running(keeper), "the keeper to end")
         await self.desk.eventually(lambda: not LeftSession.objects.exists(), "the note of it to go")
 
+    def answers(self) -> int:
+        """How many questions of the server were answered by a person, and not by the client's refusal."""
+        return sum("result" in entry["message"] for entry in effects_in(self.seen))
+
     def received(self, method: str | None) -> int:
-        """How many messages of a method have reached the server; None: answers to its questions."""
+        """How many messages of a method have reached the server; None: answers and refusals to its questions."""
         return sum(entry["message"].get("method") == method for entry in effects_in(self.seen))
 
 
@@ -166,6 +170,10 @@ async def a_fleet(
         account = Account.objects.create(name="Acme", slug="acme")
         return account, person("alice", account, Role.OPERATOR)
 
+    if settings.M3.engine == "procrastinate":
+        from runs.engines.jobs import Jobs  # its package is not installed everywhere
+
+        engines.use(Jobs())
     account, alice = await db.write(people)
     url = request.getfixturevalue("playground_url") if "playground_effects" in request.fixturenames else ""
     desk = Desk(account, alice, InProcess(PolicyGate()), url)

@@ -1,9 +1,9 @@
 """A real worker as a process of its own on the test's database, for tests that kill it.
 
 `WorkerProcess.start()` from a test that has committed its rows (`transactional_db`); the process runs
-`python -m tests.worker.worker_process` with the test's settings, owns the database file as `manage.py up` does, and
-finds work by its sweep, and offers the local tools of `worker_tools`. `kill()` is SIGKILL, `stop()` is SIGTERM. Where
-it is held before it is killed is said by its environment (`held_moments`).
+`python -m tests.worker.worker_process` with the test's settings and engine, owns a database file as `manage.py up`
+does, finds work by its sweep, and offers the local tools of `worker_tools`. `kill()` is SIGKILL, `stop()` is SIGTERM.
+Where it is held before it is killed is said by its environment (`held_moments`).
 """
 
 from __future__ import annotations
@@ -70,6 +70,7 @@ def environment() -> dict[str, str]:
     m3 = settings.M3
     return {
         "DATABASE_URL": database_url(),
+        "M3_ENGINE": m3.engine,
         "M3_DATA_DIR": str(m3.data_dir),
         "M3_SECRET_KEY": settings.SECRET_KEY,
         "M3_ENCRYPTION_SALT": m3.encryption_salt,
@@ -96,13 +97,15 @@ def database_url() -> str:
 
 async def _work() -> None:
     from approvals.gate import PolicyGate
+    from runs.engines import chosen
     from runs.engines.in_process import InProcess
     from tests.worker import held_moments, worker_tools
 
     worker_tools.register()
     held_moments.install()
-    engine = InProcess(PolicyGate())
-    engine.lock()
+    engine = chosen.worker(PolicyGate())
+    if isinstance(engine, InProcess):
+        engine.lock()
     working = asyncio.ensure_future(engine.serve())
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, working.cancel)
     sys.stdout.write(READY + "\n")
