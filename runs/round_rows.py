@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from django.db import connection
 from django.utils import timezone
@@ -24,6 +24,12 @@ class Decider:
     user: User | None
     via: str
     name: str = ""
+
+
+RECOVERY: Final = Decider(user=None, via="recovery")
+
+LOST_CODE: Final = RoundOutcome.RECOVERY_UNAVAILABLE.value
+"""Failure code of a round whose session is gone."""
 
 
 def fail(
@@ -56,6 +62,12 @@ def fail(
         actor_name=decider.name or decider.via,
     )
     events.announce_round(round_)
+
+
+def lose(round_: Round, message: str, *, at: dt.datetime | None = None) -> None:
+    """End an unresolved round whose session is gone (C35); its turn cannot go on either (`runs.turns.lose`)."""
+    outcome = RoundOutcome.RECOVERY_UNAVAILABLE
+    fail(round_, outcome, code=LOST_CODE, message=message, decider=RECOVERY, at=at)
 
 
 def lock(round_id: str) -> Round:

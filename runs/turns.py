@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.utils import timezone
 
 from runs import audit, events, lease, round_rows
+from runs.errors import ManagedInputRecoveryError
 from runs.models import UNRESOLVED, Round, Run, Step, ToolCall, Turn
 from runs.round_states import RoundOutcome, RoundStatus
 from runs.run_states import CallPhase, Outcome, TurnStatus, check_turn_transition
@@ -75,6 +76,13 @@ def finish(
     )
     _tell_parent(run, turn)
     audit.note_head(run)
+
+
+def lose(run: Run, turn: Turn, message: str) -> None:
+    """End a turn as failed because the session that it waited on is gone (C35). The caller holds the run as in
+    `finish`."""
+    code = ManagedInputRecoveryError.code
+    finish(run, turn, Outcome.FAILED, error=message, error_code=code, decider=round_rows.RECOVERY)
 
 
 def close_rounds(turn: Turn, outcome: Outcome, decider: round_rows.Decider) -> None:

@@ -10,7 +10,6 @@ from django.db import IntegrityError, transaction
 from runs import events, lease, round_rows, rounds, turns
 from runs.errors import (
     ManagedInputConflict,
-    ManagedInputRecoveryError,
     ManagedInputStateError,
     StateConflict,
 )
@@ -18,14 +17,10 @@ from runs.managed_input import rows
 from runs.models import UNRESOLVED, Round
 from runs.round_rows import Decider
 from runs.round_states import FAILURE_CODES, RoundOutcome, RoundStatus
-from runs.run_states import Outcome, TurnStatus
+from runs.run_states import TurnStatus
 
 PROGRAM: Final = Decider(user=None, via="program")
 """Who changes rounds through the store. Pages show it; owners and tokens they never show (C8)."""
-
-RECOVERY: Final = Decider(user=None, via="recovery")
-
-LOST_CODE: Final = "recovery_unavailable"
 
 _BEFORE_WORK: Final = frozenset({TurnStatus.QUEUED, TurnStatus.STARTING, TurnStatus.IDLE})
 
@@ -107,13 +102,11 @@ def failed(round_: Round, code: str, message: str, now: dt.datetime) -> None:
 def lost(round_: Round, message: str, now: dt.datetime) -> None:
     """The session that held this round is gone: the last such round ends its execution as failed (C35)."""
     run, turn = round_.run, round_.turn
-    outcome = RoundOutcome.RECOVERY_UNAVAILABLE
-    round_rows.fail(round_, outcome, code=LOST_CODE, message=message, decider=RECOVERY, at=now)
+    round_rows.lose(round_, message, at=now)
     if Round.objects.filter(turn=turn, held=True, status__in=UNRESOLVED).exists():
         rounds.settle_turn(run, turn)
     else:
-        code = ManagedInputRecoveryError.code
-        turns.finish(run, turn, Outcome.FAILED, error=message, error_code=code, decider=RECOVERY)
+        turns.lose(run, turn, message)
         lease.revoke(run.pk)
     lease.wake(run.pk)
 

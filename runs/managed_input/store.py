@@ -234,7 +234,7 @@ class DjangoManagedInputStore:
             round_, record = rows.locked_round(execution_id, round_id)
             now = self._now()
             checks.check_token(round_, expected_lease_token)
-            if record.failure_code == changes.LOST_CODE:
+            if record.failure_code == round_rows.LOST_CODE:
                 return record
             checks.check_losable(round_, now)
             changes.lost(round_, message, now)

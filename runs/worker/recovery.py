@@ -9,8 +9,6 @@ from runs import live_sessions, round_rows, turns
 from runs.lease import Lease
 from runs.local_tools import LOCAL
 from runs.models import UNRESOLVED, Round
-from runs.round_states import RoundOutcome
-from runs.run_states import Outcome
 from runs.worker import call_journal, replay, session_rows
 
 LOST = (
@@ -39,7 +37,10 @@ def recover(held: Lease, step_id: int, why: str | None = None) -> None:
     if lost and live_sessions.may_repeat(here.call) and here.call.restarts < call_journal.MAX_RESTARTS:
         replay.begin(here, lost, why or INTERRUPTED)
     elif lost:
-        _session_is_lost(here, lost, why or _lost(here, lost))
+        message = why or _lost(here, lost)
+        for round_ in lost:
+            round_rows.lose(round_, message)
+        turns.lose(here.run, here.turn, message)
     else:
         call_journal.failed(held, step_id, why or INTERRUPTED, unknown=True)
 
@@ -50,18 +51,3 @@ def _lost(here: call_journal.Place, lost: list[Round]) -> str:
     if all(round_.status not in session_rows.WAITING for round_ in lost):
         return LOST_AT_WORK.format(what="The tool" if local else "The server")
     return LOST_HERE if local else LOST
-
-
-def _session_is_lost(here: call_journal.Place, lost: list[Round], message: str) -> None:
-    """C35: the round fails and the run finishes as failed, in one transaction; a late answer is refused."""
-    for round_ in lost:
-        round_rows.fail(
-            round_,
-            RoundOutcome.RECOVERY_UNAVAILABLE,
-            code="recovery_unavailable",
-            message=message,
-            decider=round_rows.Decider(user=None, via="recovery"),
-        )
-    turns.finish(
-        here.run, here.turn, Outcome.FAILED, error=message, error_code="managed_input_recovery_unavailable"
-    )
