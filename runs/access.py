@@ -12,7 +12,9 @@ from typing import Any, TypeVar
 from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import ObjectDoesNotExist, ValidationError
 from django.db import DataError, models
+from django.db.models import F
 
+from runs.closing import refuse_closed
 from runs.errors import NotAllowed, NotFound
 from runs.models import Account, Agent, Membership, Role, Task, User
 from runs.row_lookup import row
@@ -57,16 +59,18 @@ class Actor:
 
 
 def actor_for(user: User | AnonymousUser, account_id: int | None = None) -> Actor:
-    """The actor that `user` is in the account with this id, or in the first one they belong to.
+    """The actor that `user` is in the account with this id, or in the first open one they belong to.
 
-    Raises NotAllowed for someone who belongs to no account, or not to this one.
+    Raises NotAllowed for someone who belongs to no account, or not to this one, and for a closed account.
     """
-    memberships = Membership.objects.filter(user=user.pk).select_related("account").order_by("pk")
+    open_first = F("account__closed_at").asc(nulls_first=True)
+    memberships = Membership.objects.filter(user=user.pk).select_related("account").order_by(open_first, "pk")
     if account_id is not None:
         memberships = memberships.filter(account=account_id)
     membership = memberships.first() if isinstance(user, User) and user.is_active else None
     if membership is None or not isinstance(user, User):
         raise NotAllowed("You belong to no account yet. Ask an admin to add you.")
+    refuse_closed(membership.account)
     return Actor(user=user, account=membership.account, role=Role(membership.role))
 
 

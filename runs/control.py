@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db import transaction
 
-from runs import audit, events, lease, turns
+from runs import audit, closing, events, lease, turns
 from runs.end_users import end_user
 from runs.errors import ModelValidationError, NotFound, StateConflict
 from runs.models import Agent, Run, Server, Step, Task, Turn, User
@@ -221,6 +221,7 @@ def _open_turn(run: Run, message: str, *, tools_approve: bool = False, user: Use
         actor=user,
         actor_name="parent run" if run.parent_id else "api",
     )
+    closing.begin_in(run.account_id)
     lease.wake(run.pk)
     return turn
 

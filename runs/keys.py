@@ -17,6 +17,7 @@ from django.utils import timezone
 
 from runs import access, audit
 from runs.access import Actor
+from runs.closing import refuse_closed
 from runs.durations import utc_text
 from runs.errors import ModelValidationError, StateConflict
 from runs.models import Account, ApiKey, Role, User
@@ -106,7 +107,8 @@ def find(presented: str) -> ApiKey | None:
 
 
 def actor_of(key: ApiKey) -> Actor:
-    """Whom a key acts as."""
+    """Whom a key acts as. Raises NotAllowed for a closed account."""
+    refuse_closed(key.account)
     return Actor(user=key.user, account=key.account, role=Role(key.role))
 
 

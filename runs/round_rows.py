@@ -10,6 +10,7 @@ from django.db import connection
 from django.utils import timezone
 
 from runs import events, recommended
+from runs.closing import refuse_closed
 from runs.durations import utc_text
 from runs.errors import NotFound
 from runs.models import Round, Run, User
@@ -71,7 +72,8 @@ def lose(round_: Round, message: str, *, at: dt.datetime | None = None) -> None:
 
 
 def lock(round_id: str) -> Round:
-    """The round with its run and turn, which nobody else changes until the transaction ends. Raises NotFound.
+    """The round with its run and turn, which nobody else changes until the transaction ends.
+    Raises NotFound, and NotAllowed for a pause of a closed account.
 
     The run is locked first, as by cancelling and by the worker's fence, so that no two wait for each other; what
     is read after that is as the last change left it. (SQLite transactions are exclusive from their start.)
@@ -96,13 +98,15 @@ def _run_of(round_id: str) -> RunQuerySet:
 
 def _locked(round_id: str) -> Round:
     try:
-        return (
+        round_ = (
             Round.objects.select_for_update(of=("self",))
-            .select_related("run", "turn", "step")
+            .select_related("run__account", "turn", "step")
             .get(pk=round_id)
         )
     except Round.DoesNotExist as error:
         raise NotFound("There is no such pause.") from error
+    refuse_closed(round_.run.account)
+    return round_
 
 
 def move(round_: Round, target: RoundStatus, *, at: dt.datetime | None = None) -> bool:

@@ -35,6 +35,8 @@ class Account(models.Model):
     """Whether a run has to say which end user it is for; a run under another run has its parent's."""
     approval_email_enabled = models.BooleanField(default=True)
     created_at = models.DateTimeField(auto_now_add=True)
+    closed_at = models.DateTimeField(null=True, blank=True, editable=False)
+    """Since when nothing of it goes on here, because it goes on elsewhere; written by `runs.closing` and imports."""
 
     def __str__(self) -> str:
         return self.name

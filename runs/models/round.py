@@ -33,11 +33,11 @@ class RoundQuerySet(models.QuerySet["Round"]):
         return self.filter(status=RoundStatus.PENDING.value)
 
     def overdue(self, now: dt.datetime) -> RoundQuerySet:
-        return self.pending().filter(deadline__lte=now)
+        return self.pending().filter(deadline__lte=now, account__closed_at__isnull=True)
 
     def going_on(self, now: dt.datetime) -> RoundQuerySet:
         """Questions whose recommended answer is due."""
-        return self.pending().filter(continue_at__lte=now)
+        return self.pending().filter(continue_at__lte=now, account__closed_at__isnull=True)
 
     def for_cards(self) -> RoundQuerySet:
         """With everything that a card or a list row shows, in one query."""

@@ -34,7 +34,7 @@ class RunQuerySet(models.QuerySet["Run"]):
 
     def sleepers(self, now: dt.datetime) -> RunQuerySet:
         """Runs whose sleep is over."""
-        return self.filter(next_at__lte=now)
+        return self.filter(next_at__lte=now, account__closed_at__isnull=True)
 
     def live(self) -> RunQuerySet:
         return self.exclude(status=TurnStatus.FINISHED.value)

@@ -50,7 +50,8 @@ class WebhookEndpoint(models.Model):
 
 class DeliveryQuerySet(models.QuerySet["WebhookDelivery"]):
     def due(self, now: dt.datetime) -> DeliveryQuerySet:
-        return self.filter(status=DeliveryStatus.PENDING.value, next_retry_at__lte=now, endpoint__active=True)
+        open_ones = self.filter(endpoint__active=True, endpoint__account__closed_at__isnull=True)
+        return open_ones.filter(status=DeliveryStatus.PENDING.value, next_retry_at__lte=now)
 
 
 class WebhookDelivery(models.Model):
