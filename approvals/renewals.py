@@ -73,7 +73,8 @@ def renew(actor: Actor, policy_id: int, token: str) -> Policy:
     actor.require(Role.ADMIN)
     # A look at the server stores what it finds under this lock, so nothing changes between the check and the pins; nor
     # does the rule itself, which somebody may be suspending for another reason.
-    Server.objects.select_for_update().filter(account=policy.account_id, name=policy.target_server).first()
+    servers = Server.objects.select_for_update(no_key=True)
+    servers.filter(account=policy.account_id, name=policy.target_server).first()
     policy = access.get(actor, Policy.objects.select_for_update(), pk=policy_id)
     drifted = pins.changes(policy)
     if not drifted and not policy.suspended_reason:

@@ -97,7 +97,8 @@ def _described(agent: Agent, servers: Sequence[Server]) -> dict[str, Any]:
 @transaction.atomic
 def change(actor: Actor, agent_id: int, changes: Mapping[str, Any]) -> Agent:
     """Change some of an agent's values, named as in AgentValues. Raises NotFound and what `save` raises."""
-    agent = get(actor, Agent.objects.select_for_update(of=("self",)), pk=agent_id)
+    # Without the key: whoever stores something that names the agent, and has the ledger, need not wait for this.
+    agent = get(actor, Agent.objects.select_for_update(of=("self",), no_key=True), pk=agent_id)
     stored = AgentValues(
         name=agent.name,
         definition=json.dumps(agent.definition, ensure_ascii=False),

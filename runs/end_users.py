@@ -57,7 +57,7 @@ def create(actor: Actor, user_id: str, profile: Mapping[str, Any]) -> EndUser:
         with transaction.atomic():
             return EndUser.objects.create(account=actor.account, user_id=user_id, **_named(profile))
     except IntegrityError:
-        found = EndUser.objects.select_for_update().get(account=actor.account, user_id=user_id)
+        found = EndUser.objects.select_for_update(no_key=True).get(account=actor.account, user_id=user_id)
     if found.removed_at is None:
         raise EndUserExists(
             f"There is an end user {user_id} already; the first run for a user makes one too. Change that one."

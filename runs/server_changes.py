@@ -26,7 +26,7 @@ def change(actor: Actor, server_id: int, changes: Mapping[str, Any], *, via: str
     Raises what `runs.servers.update` raises.
     """
     actor.require(Role.ADMIN)
-    server = get(actor, Server.objects.select_for_update(), pk=server_id)
+    server = get(actor, Server.objects.select_for_update(no_key=True), pk=server_id)
     if changes.keys() == {"trusted"}:  # says nothing of the address, which may not even be reachable now
         return servers.set_trusted(actor, server_id, changes["trusted"], via=via)
     values = replace(_stored(server), **_address(changes))

@@ -92,7 +92,7 @@ def put(account: Account, values: ServerValues) -> Server:
 
     What an admin trusts stays trusted at its address. Raises ModelValidationError and EgressRefused as `register` does.
     """
-    named = Server.objects.select_for_update().filter(account=account, name=values.name)
+    named = Server.objects.select_for_update(no_key=True).filter(account=account, name=values.name)
     server = named.first()
     if server is None:  # of two programs that name it for the first time the second finds the first one's
         Account.hold_names(account.pk)
@@ -156,7 +156,7 @@ def look_seconds() -> float:
 @transaction.atomic
 def store_inspection(server: Server, inspection: Inspection) -> Server:
     """Keep the handshake and the tools of a successful look. Also called by the worker."""
-    row = Server.objects.select_for_update().get(pk=server.pk)
+    row = Server.objects.select_for_update(no_key=True).get(pk=server.pk)
     row.identity = identity_of(row)
     definitions.keep_present_address(row)
     row.negotiated = dict(inspection.negotiated)
@@ -226,7 +226,8 @@ def _refuse_while_used(server: Server, deed: str) -> None:
 
 
 def _locked(actor: Actor, server_id: int) -> Server:
-    return get(actor, Server.objects.select_for_update(), pk=server_id)
+    """Without the key, so that calls and rules that name the server are stored meanwhile."""
+    return get(actor, Server.objects.select_for_update(no_key=True), pk=server_id)
 
 
 def _fill(server: Server, values: ServerValues) -> None:

@@ -35,7 +35,7 @@ def create(actor: Actor, agent_id: int, values: Mapping[str, Any], *, user_id: s
 @transaction.atomic
 def change(actor: Actor, task_id: int, values: Mapping[str, Any]) -> Task:
     """Change what is given; runs that are under way keep what they started with. Raises NotFound, NotAllowed."""
-    task = access.get(actor, Task.objects.select_for_update(of=("self",)), pk=task_id)
+    task = access.get(actor, Task.objects.select_for_update(of=("self",), no_key=True), pk=task_id)
     actor.require(Role.OPERATOR)
     return _store(actor, task, values)
 

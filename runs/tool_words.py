@@ -31,7 +31,7 @@ def say(actor: Actor, server_id: int, tool_id: int, words: Words, *, via: str = 
     Saying the same again changes nothing. Raises NotFound, NotAllowed.
     """
     actor.require(Role.ADMIN)
-    tools = Tool.objects.select_for_update(of=("self",)).select_related("server")
+    tools = Tool.objects.select_for_update(of=("self",), no_key=True).select_related("server")
     tool = get(actor, tools, pk=tool_id, server=server_id)
     if words == words_on(tool):
         return tool
@@ -61,7 +61,7 @@ def say(actor: Actor, server_id: int, tool_id: int, words: Words, *, via: str = 
 @transaction.atomic
 def change(actor: Actor, server_id: int, tool_id: int, words: Mapping[str, Any], *, via: str) -> Tool:
     """Say some of it, named as in Words, and leave the rest as it was said. Raises what `say` raises."""
-    tools = Tool.objects.select_for_update(of=("self",))
+    tools = Tool.objects.select_for_update(of=("self",), no_key=True)
     tool = get(actor, tools, pk=tool_id, server=server_id)
     return say(actor, server_id, tool_id, replace(words_on(tool), **words), via=via)
 

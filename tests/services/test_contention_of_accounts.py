@@ -19,7 +19,7 @@ from approvals.facts import Effect, Scope
 from approvals.models import Policy, Source
 from approvals.policies import grant
 from approvals.rules import Rule
-from runs import agents, audit, control, end_users, events, idempotency, races, servers
+from runs import agents, audit, control, end_users, events, idempotency, races, servers, tasks
 from runs.access import Actor
 from runs.audit_check import check
 from runs.errors import StateConflict
@@ -227,6 +227,22 @@ def test_a_page_that_saves_an_agent_leaves_what_a_program_changed_meanwhile(
 
     agent.refresh_from_db()
     assert (agent.name, agent.metadata) == ("Renamed", {"plan": "gold"})
+
+
+def test_whoever_edits_an_agent_and_whoever_uses_it_do_not_wait_for_each_other(
+    agent: Agent, desk: Server, ada: User, acting: Acting
+) -> None:
+    """A new row that names an agent or a server takes a part in its lock; who edits them stays out of its way."""
+    for number in range(2 * TIMES):
+        results = at_once(
+            lambda number=number: agents.change(acting(ada), agent.pk, {"instructions": f"text {number}"}),
+            lambda: tasks.create(acting(ada), agent.pk, {"name": "t", "instructions": "go"}),
+            lambda: control.create_run(agent, control.Submission(message="go")),
+            lambda number=number: servers.set_trusted(acting(ada), desk.pk, bool(number % 2)),
+            lambda: tasks.create(acting(ada), agent.pk, {"name": "u", "instructions": "go"}),
+        )
+
+        assert len(winners(results)) == 5
 
 
 def test_a_server_that_many_programs_bring_for_the_first_time_is_one_row(
