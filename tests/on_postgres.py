@@ -1,7 +1,8 @@
 """`python -m tests.on_postgres [pytest arguments]`: the tests that meet the database, on PostgreSQL and Redis.
 
-Not here: what knows no database (`tests/core`, `tests/mcp`, `tests/npm_servers`, `tests/conformance`), and of the
-browser only its main job. Where a server is missing this says so and succeeds; under `M3_REQUIRE_ALL=1` it fails.
+Not here: what knows no database (`tests/core`, `tests/mcp`, `tests/npm_servers`, `tests/conformance`), what works on
+SQLite files of its own whatever the installation has (`tests/handles`, and `ON_FILES`), and of the browser all but its
+main job. Where a server is missing this says so and succeeds; under `M3_REQUIRE_ALL=1` it fails.
 """
 
 from __future__ import annotations
@@ -20,8 +21,17 @@ TESTS = (
     "tests/api",
     "tests/push",
     "tests/pages",
+    "tests/differential",
     "tests/browser/test_main_job.py",
 )
+
+ON_FILES = (
+    "tests/services/test_database_files.py",
+    "tests/services/test_up_command.py",
+    "tests/services/managed_input/test_sqlite_file.py",
+    "tests/services/managed_input/test_unusable_files.py",
+)
+"""They would do here once more exactly what they do in the other pass."""
 
 REPEATS = 20
 """What chance has a part in is repeated in full on SQLite; here it only has to show that the locks are right too."""
@@ -40,7 +50,8 @@ def main(arguments: list[str]) -> int:
     with requirements.servers:
         known = {"M3_TEST_POSTGRES_URL": urls["DATABASE_URL"], "M3_TEST_REDIS_URL": urls["REDIS_URL"]}
         chosen = () if any(argument.startswith("tests/") for argument in arguments) else TESTS
-        command = [sys.executable, "-m", "pytest", *arguments, *chosen]
+        left_out = [f"--ignore={path}" for path in ON_FILES if not any(path in each for each in arguments)]
+        command = [sys.executable, "-m", "pytest", *arguments, *chosen, *left_out]
         fewer = {"M3_TEST_REPEATS": str(min(requirements.repeats(), REPEATS))}
         return subprocess.run(command, env={**os.environ, **urls, **known, **fewer}, check=False).returncode
 

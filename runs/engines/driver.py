@@ -32,7 +32,8 @@ class Driver:
     """Drives runs, `places` of them at once. A run that waits for a person on an open session takes no place."""
 
     def __init__(self, gate: Gate, places: int) -> None:
-        self.owner = f"{os.uname().nodename}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+        # At most 80 characters, which a lease keeps; the last part alone makes it unique.
+        self.owner = f"{os.uname().nodename[:60]}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
         self.gate, self.places = gate, places
         self.legs = asyncio.Semaphore(places)
         self.active: dict[int, Driven] = {}

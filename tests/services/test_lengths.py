@@ -6,8 +6,10 @@ words from outside can reach, each with the way in, and those that only we fill.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,10 +22,12 @@ from django.test import Client
 
 from approvals import decisions, policies
 from approvals.facts import Effect, Scope
+from approvals.gate import PolicyGate
 from approvals.models import Policy, Source
 from approvals.rules import Rule
 from runs import agents, control, end_users, idempotency, keys, rounds, servers, tasks
 from runs.access import Actor, actor_for
+from runs.engines.driver import Driver
 from runs.errors import M3Error
 from runs.harnesses import get_harness
 from runs.managed_input import DjangoManagedInputStore, PendingElicitationRound
@@ -186,6 +190,7 @@ OURS = {
     *("idempotencykey.request_digest", "webhookendpoint.secret", "webhookdelivery.event_type"),
     *("webhookdelivery.event_id", "round.operation_kind", "round.shown_digest", "round.decided_via"),
     *("policy.condition_digest", "policy.match_key", "policy.pinned_identity"),
+    *("workerhost.id", "leftsession.host", "leftsession.keeper", "leftsession.operation_id"),
     *("user.password", "user.first_name", "user.last_name", "user.email"),
 }
 """Digests, words of ours, and names that were checked where they came in."""
@@ -291,6 +296,13 @@ def test_tools_whose_names_are_too_long_are_left_out_and_long_titles_are_cut(des
 def test_a_harness_cannot_propose_what_the_journal_could_not_keep(propose: Callable[[], Any]) -> None:
     with pytest.raises(ValueError, match="printable characters"):
         propose()
+
+
+def test_the_name_of_a_worker_fits_wherever_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(nodename="x" * 64))
+    monkeypatch.setattr(os, "getpid", lambda: 4_194_304)
+
+    assert len(Driver(PolicyGate(), 1).owner) <= LIMITS["run.lease_owner"]
 
 
 def test_the_longest_texts_that_are_allowed_are_kept(stage: Stage) -> None:
