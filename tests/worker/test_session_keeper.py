@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from django.conf import LazySettings
+from django.db import OperationalError
 
 from runs import control, db, hosts, lease
 from runs.errors import StateConflict
@@ -96,6 +97,29 @@ async def test_a_worker_stops_while_a_person_thinks_and_the_next_one_goes_on(
     call = await db.read(ToolCall.objects.get, step__run=run)
     assert (call.attempts, call.phase, "session" in call.wire) == (1, "done", False)
     await asyncio.to_thread(wait_for, lambda: not is_running(keeper), "the keeper to end with its call")
+
+
+async def test_a_worker_that_stops_because_its_database_is_away_leaves_the_session(
+    desk_: Desk,
+    desk_of: Callable[..., Any],
+    stop: Callable[[], Any],
+    received: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nobody can say whether the call is over, so it is not."""
+    run, round_ = await asked(desk_)
+
+    def away(_: int) -> bool:
+        raise OperationalError("the connection is lost")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(session_rows, "is_open", away)
+        await stop()
+    second = await replaced(desk_of, desk_, stop)
+    await second.accept(round_, name="Ada")
+    assert (await second.finished(run)).output == "done"
+    assert (len(received("tools/call")), len(received("answers"))) == (1, 1)
+    assert received("notifications/cancelled") == []
 
 
 async def test_an_answer_that_is_given_while_nobody_works_is_delivered_by_the_next_worker(
