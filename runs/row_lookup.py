@@ -6,11 +6,13 @@ Here it is written once. Everything else is a QuerySet.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
 
 from django.db import connection
-from django.db.models import Model
+from django.db.models import Field, Model
 
 M = TypeVar("M", bound=Model)
 
@@ -21,11 +23,15 @@ def rows(model: type[M], *columns: str, order_by: str = "", **equal: Any) -> lis
     `columns` are what is read beside the key, everything if there are none. Raises OverflowError for a number that the
     database has no place for.
     """
+    query = _query(model, columns, tuple(equal), order_by, connection.vendor)
     values = [
-        model._meta.get_field(name).get_db_prep_value(value, connection)  # type: ignore[union-attr]  # all are columns
-        for name, value in equal.items()
+        field.get_db_prep_value(value, connection)
+        for field, value in zip(query.asked, equal.values(), strict=True)
     ]
-    return list(model._base_manager.raw(_sql(model, columns, tuple(equal), order_by), values))
+    with connection.cursor() as cursor:
+        cursor.execute(query.sql, values)
+        found = cursor.fetchall()
+    return [model.from_db(connection.alias, query.names, query.read(row)) for row in found]
 
 
 def row(model: type[M], *columns: str, **equal: Any) -> M | None:
@@ -33,15 +39,47 @@ def row(model: type[M], *columns: str, **equal: Any) -> M | None:
     return next(iter(rows(model, *columns, **equal)), None)
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Query:
+    sql: str
+    asked: tuple[Field[Any, Any], ...]
+    names: tuple[str, ...]
+    converters: tuple[tuple[int, Any, Any], ...]
+    """Which value of a row becomes something else, by what, and the column as the framework's converters know it."""
+
+    def read(self, values: Sequence[Any]) -> list[Any]:
+        read = list(values)
+        for index, convert, column in self.converters:
+            read[index] = convert(read[index], column, connection)
+        return read
+
+
 @cache
-def _sql(model: type[Model], columns: tuple[str, ...], equal: tuple[str, ...], order_by: str) -> str:
+def _query(
+    model: type[Model], columns: tuple[str, ...], equal: tuple[str, ...], order_by: str, _vendor: str
+) -> _Query:
     """Every name comes from the model, and every database knows double quotes."""
+    asked = tuple(_field(model, name) for name in equal)
+    wanted = {_field(model, name) for name in columns} | {model._meta.pk}
+    fields = [field for field in model._meta.concrete_fields if not columns or field in wanted]
+    known = [field.get_col(model._meta.db_table) for field in fields]
+    read = ", ".join(f'"{field.column}"' for field in fields)
+    where = " AND ".join(f'"{field.column}" = %s' for field in asked)
+    order = f' ORDER BY "{_field(model, order_by).column}"' if order_by else ""
+    return _Query(
+        sql=f'SELECT {read} FROM "{model._meta.db_table}" WHERE {where}{order}',  # noqa: S608
+        asked=asked,
+        names=tuple(field.attname for field in fields),
+        converters=tuple(
+            (index, convert, column)
+            for index, column in enumerate(known)
+            for convert in (
+                *connection.ops.get_db_converters(column),
+                *column.get_db_converters(connection),
+            )
+        ),
+    )
 
-    def column(name: str) -> str:
-        return f'"{model._meta.get_field(name).column}"'  # type: ignore[union-attr]  # a field, no relation back
 
-    key = model._meta.pk.name
-    read = ", ".join(column(name) for name in (key, *columns)) if columns else "*"
-    found = " AND ".join(f"{column(name)} = %s" for name in equal)
-    order = f" ORDER BY {column(order_by)}" if order_by else ""
-    return f'SELECT {read} FROM "{model._meta.db_table}" WHERE {found}{order}'  # noqa: S608
+def _field(model: type[Model], name: str) -> Field[Any, Any]:
+    return model._meta.get_field(name)  # type: ignore[return-value]  # a column; else there is no attribute to read

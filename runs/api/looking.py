@@ -5,6 +5,7 @@ Everything is read in a thread whose connection goes back at once, so that a rea
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -49,10 +50,27 @@ class Look:
     waiting: Sequence[PermissionRequest] = ()
 
 
+_asked: dict[tuple[Any, ...], asyncio.Task[Look]] = {}
+"""Looks that somebody asked for and that have not begun."""
+
+
 async def look(run_id: int, after: int, children: Collection[int] = ()) -> Look:
-    """What has happened in a run after event number `after`; `children` are steps whose runs had not ended."""
+    """What has happened in a run after event number `after`; `children` are steps whose runs had not ended.
+
+    Readers that a hint wakes together, and that have read as far, share one look: what they ask is the same. One that
+    has begun is not shared, because it may have missed what they were woken for.
+    """
+    asked = (asyncio.get_running_loop(), run_id, after, tuple(children))
+    if asked not in _asked:
+        _asked[asked] = asyncio.create_task(_begin(asked))
+    return await asyncio.shield(_asked[asked])
+
+
+async def _begin(asked: tuple[Any, ...]) -> Look:
+    await asyncio.sleep(0)  # for the others, whom the loop wakes in the same turn
+    del _asked[asked]
     reading = database_sync_to_async(_look, thread_sensitive=False, executor=_threads)
-    found: Look = await reading(run_id, after, tuple(children))
+    found: Look = await reading(*asked[1:])
     return found
 
 

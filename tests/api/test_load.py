@@ -14,9 +14,10 @@ import pytest
 
 from tests.api.live import ASK, PATIENCE, QUESTION, Live, live
 from tests.api.test_stream_slow_reader import resident
+from tests.requirements import repeats
 
-READERS = POLLERS = 20
-"""Of each."""
+READERS = POLLERS = min(200, repeats())
+"""Of each: in CI the two hundred that are promised."""
 PER_RUN = 4
 RUNS = READERS // PER_RUN
 

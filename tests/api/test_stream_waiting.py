@@ -14,7 +14,7 @@ from channels.layers import channel_layers, get_channel_layer
 
 from runs import control, db, events, push
 from runs.access import Actor
-from runs.api import stream
+from runs.api import looking, stream
 from runs.api.stream import stream_response
 from runs.errors import NotFound
 from runs.models import Round, Run, User
@@ -205,3 +205,42 @@ async def test_nobody_is_given_the_stream_of_another_account(
     actor = await db.read(acting, otto)
     with pytest.raises(NotFound):
         await opened(run, actor)
+
+
+async def test_readers_whom_one_hint_wakes_look_once_for_all(
+    make_run: MakeRun, reading: Callable[[Run], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = 0
+    real = looking._look
+
+    def counted(*asked: Any) -> looking.Look:
+        nonlocal looks
+        looks += 1
+        return real(*asked)
+
+    monkeypatch.setattr(stream, "LOOK_SECONDS", 3600)
+    run, first = await at_work(make_run, reading)
+    others = [await reading(run) for _ in range(9)]
+    for lines in others:
+        assert [(await frame(lines))["type"] for _ in range(2)] == ["metadata", "replay_complete"]
+    monkeypatch.setattr(looking, "_look", counted)
+
+    waiting = [asyncio.ensure_future(frame(lines)) for lines in (first, *others)]
+    await db.write(say, run, "Here.")
+
+    assert [frame["type"] for frame in await asyncio.gather(*waiting)] == ["text-start"] * 10
+    assert looks < 5  # one, or two where the hint came in two turns of the loop
+    for lines in (first, *others):
+        await lines.aclose()  # type: ignore[attr-defined]  # a generator
+
+
+async def test_a_look_that_has_begun_is_not_shared_with_who_asks_later(make_run: MakeRun) -> None:
+    run = await db.write(make_run)
+    before = await looking.look(run.pk, 0)
+    asked = asyncio.ensure_future(looking.look(run.pk, 0))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    await db.write(say, run, "Here.")
+
+    assert len((await looking.look(run.pk, 0)).happenings) == len(before.happenings) + 1
+    await asked
