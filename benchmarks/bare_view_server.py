@@ -1,7 +1,8 @@
-"""The bare view: daphne and the smallest DRF view there is. `python -m benchmarks.bare_view_server PORT`.
+"""The bare view: daphne and the smallest DRF view there is. `python -m benchmarks.bare_view_server PORT [lasting]`.
 
 No database, no middleware, nobody to authenticate, three fields of JSON: whatever a request costs here is the price of
-daphne, Django and DRF, which every request to the product pays too.
+daphne, Django and DRF, which every request to the product pays too. With `lasting`, requests are served by the
+product's own handler, whose threads stay, instead of Django's.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 
-def main(port: int) -> None:
+def main(port: int, *, lasting: bool) -> None:
     # Daphne installs the asyncio reactor; it must be imported before anything else of Twisted.
     from daphne.server import Server  # isort: skip
 
@@ -30,6 +31,10 @@ def main(port: int) -> None:
         },
     )
     application = get_asgi_application()
+    if lasting:
+        from m3web.http_handler import http_application
+
+        application = http_application()
     Server(application=application, endpoints=[f"tcp:{port}:interface=127.0.0.1"], verbosity=0).run()
 
 
@@ -58,4 +63,4 @@ def _patterns() -> list[Any]:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(int(sys.argv[1]), lasting=sys.argv[2:] == ["lasting"])
