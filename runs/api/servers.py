@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from asgiref.sync import async_to_sync
+from django.db import close_old_connections
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -80,9 +81,11 @@ class ServerTest(ActorView):
     def post(self, request: Request, server_id: int) -> Response:
         """Look at the server now and store what it offers; how it went stands in the answer, which is a 200 either way.
 
-        It takes a thread for as long as the server lets us wait, at most `runs.servers.look_seconds()`.
+        It takes a thread, but no connection to the database, for as long as the server lets us wait, at most
+        `runs.servers.look_seconds()`.
         """
         server = _server(self.actor, server_id)
+        close_old_connections()
         return Response(LookShape(async_to_sync(servers.refresh)(server)).data)
 
 

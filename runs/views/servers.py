@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from asgiref.sync import sync_to_async
 from django.contrib import messages
+from django.db import close_old_connections
 from django.db.models import Count, Q
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
@@ -88,9 +89,10 @@ def _edit(request: HttpRequest, actor: Actor, server: Server | None, form: Serve
 
 @require_POST
 async def server_test(request: HttpRequest, server_id: int) -> HttpResponseBase:
-    """Look at the server now. Asynchronous: a server that hangs costs a waiting coroutine, not a thread."""
+    """Look at the server now; while it takes its time, others have the connection to the database."""
     user = await request.auser()
     server = await sync_to_async(_to_look_at)(user, server_id)
+    await sync_to_async(close_old_connections)()
     looked_at = await servers.refresh(server)
     if getattr(request, "htmx", False):
         return await sync_to_async(_detail)(request, looked_at)
