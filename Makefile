@@ -91,6 +91,7 @@ system-packages:
 	@ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || command -v postgres >/dev/null 2>&1 || \
 		.ci/debian postgresql || true
 	@command -v redis-server >/dev/null 2>&1 || .ci/debian redis-server || true
+	@test -x /usr/sbin/ip || command -v ip >/dev/null 2>&1 || .ci/debian iproute2 || true
 
 $(NODE): tests/node/package-lock.json
 	@command -v npm >/dev/null 2>&1 || .ci/debian npm || true
