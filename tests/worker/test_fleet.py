@@ -17,6 +17,7 @@ from tests.mcp.bindings import effects_in
 from tests.mcp.test_child_process import is_running
 from tests.worker.conftest import results
 from tests.worker.fleet import (  # noqa: F401  (fixtures)
+    NEVER,
     SOON,
     Fleet,
     a_bound,
@@ -113,7 +114,6 @@ async def test_when_the_host_is_gone_round_and_run_fail_and_say_which_machine_it
     fleet.start("a")
     await fleet.ended(keeper)
     assert (fleet.received("tools/call"), fleet.received(None)) == (1, 0)
-    assert fleet.received("notifications/cancelled") == 1
 
 
 async def test_an_answer_that_was_stored_before_its_host_went_is_not_said_to_have_arrived(
@@ -124,7 +124,9 @@ async def test_an_answer_that_was_stored_before_its_host_went_is_not_said_to_hav
     fleet.start("a")
     run, round_ = await fleet.asked()
     fleet.kill("a")
+    bound(NEVER)  # for whoever takes the answer, which then comes in time however slow this machine is
     await fleet.desk.accept(round_, name="Ada")
+    bound(SOON)
     fleet.start("b")
     done = await fleet.desk.finished(run)
     assert done.error_code == "managed_input_recovery_unavailable"
@@ -145,7 +147,9 @@ async def test_a_call_that_may_be_made_again_is_made_on_another_host_with_the_an
     run, round_ = await fleet.asked()
     keeper = await fleet.keeper_of(run)
     fleet.kill("a")
+    bound(NEVER)  # for whoever takes the answer, which then comes in time however slow this machine is
     await fleet.desk.accept(round_, name="Ada")
+    bound(SOON)
     fleet.start("b")
     done = await fleet.desk.finished(run)
     assert (done.output, done.pin) == ("done", None)
@@ -210,7 +214,6 @@ async def test_cancelling_while_the_host_is_away_ends_the_session_when_it_is_bac
     assert is_running(keeper)
     fleet.start("a")
     await fleet.ended(keeper)
-    assert fleet.received("notifications/cancelled") == 1
     await fleet.desk.eventually(
         lambda: Run.objects.filter(pk=run.pk, pin=None).exists(), "the pin to go", run
     )
@@ -234,7 +237,6 @@ async def test_a_cancelled_run_of_a_host_that_is_gone_leaves_its_session_to_that
     assert is_running(keeper)
     fleet.start("a")
     await fleet.ended(keeper)
-    assert fleet.received("notifications/cancelled") == 1
 
 
 async def test_a_session_at_an_http_server_goes_on_from_any_host_at_once(
