@@ -20,6 +20,7 @@ from runs.access import Actor
 from runs.canonical import canonical_json
 from runs.errors import ManagedInputValidationError, StateConflict
 from runs.models import Role, Round, Run
+from runs.prepared import Param, Rows
 from runs.readable import check_readable
 from runs.requests import APPROVAL_KEY, MAX_WORDS, OUTCOME_KEY, PLAN_KEY
 from runs.round_checks import check_form, check_responses, checked_shape
@@ -34,6 +35,12 @@ DENIED = (
     "go on without it, or ask what to do instead."
 )
 """What the agent is told when a deny carries no words (R19)."""
+
+_OF_PLAN: Rows[tuple[int]] = Rows(
+    lambda: Round.objects.filter(pk=Param("round", Round._meta.pk), kind=RoundKind.PLAN.value).values_list(
+        "run"
+    )
+)
 
 
 def decide(
@@ -156,9 +163,9 @@ def _follow_plan(actor: Actor, settled: Round, via: str) -> None:
 def _lock(round_id: str) -> Round:
     """The pause, for a decision. One on a plan may change the mode of its run and of those under it: they are locked
     before it, from young to old like everywhere."""
-    plan = Round.objects.filter(pk=round_id, kind=RoundKind.PLAN.value).values_list("run", flat=True).first()
+    plan = _OF_PLAN.first(round=round_id)
     if plan is not None:
-        control.locked_with_children(plan)
+        control.locked_with_children(plan[0])
     round_ = lock(round_id)
     check_readable(round_, round_id)
     return round_
@@ -200,7 +207,7 @@ def _allow(actor: Actor, choice: Choice, key: str, via: str) -> Round:
 
 
 def _authorise(actor: Actor, round_id: str) -> None:
-    access.get(actor, Round.objects.all(), pk=round_id)
+    access.get(actor, Round.objects.only("pk"), pk=round_id)
     actor.require(Role.OPERATOR)
 
 

@@ -13,15 +13,20 @@ from typing import Any, Final
 from django.db.models import F
 from django.utils import timezone
 
-from runs import chains
+from runs import chains, prepared
 from runs.canonical import digest
 from runs.models import Account, Ledger, LedgerEntry, Run, User
+from runs.prepared import Param, Rows, Update
 
 INSTALLATION: Final = "installation"
 """Who did it where no person is signed in."""
 
 HEAD: Final = "run.head"
 DELETED: Final = "run.deleted"
+
+_OF_ACCOUNT = Param("account", Account._meta.pk)
+_COUNT = Update(lambda: (Ledger.objects.filter(account=_OF_ACCOUNT), {"seq": F("seq") + 1}))
+_LEDGER: Rows[Ledger] = Rows(lambda: Ledger.objects.filter(account=_OF_ACCOUNT))
 
 
 def note(
@@ -42,11 +47,10 @@ def note(
     in a transaction: whoever holds the ledger and waits for a run could wait for somebody who waits for the ledger.
     """
     account_id = account if isinstance(account, int) else account.pk
-    mine = Ledger.objects.filter(account=account_id)
-    if not mine.update(seq=F("seq") + 1):
+    if not _COUNT(account=account_id):
         Ledger.objects.get_or_create(account_id=account_id)
-        mine.update(seq=F("seq") + 1)
-    ledger = mine.get()
+        _COUNT(account=account_id)
+    (ledger,) = _LEDGER(account=account_id)
     entry = LedgerEntry(
         account_id=account_id,
         seq=ledger.seq,
@@ -58,9 +62,9 @@ def note(
         at=timezone.now(),
         previous=ledger.head,
     )
-    entry.hash = digest(content(entry))
+    ledger.head = entry.hash = digest(content(entry))
     entry.save(force_insert=True)
-    mine.update(head=entry.hash)
+    prepared.save(ledger, ("head",))
     return entry
 
 

@@ -21,14 +21,19 @@ class _ServerTime(Func):
     output_field = DateTimeField()
 
 
+def is_shared() -> bool:
+    """Whether the clock that counts is a database server's."""
+    return connection.vendor == "postgresql"
+
+
 def moment() -> dt.datetime | Func:
     """The present, to be compared or stored within a statement; spans of time can be added to it."""
-    return _ServerTime() if connection.vendor == "postgresql" else timezone.now()
+    return _ServerTime() if is_shared() else timezone.now()
 
 
 def now() -> dt.datetime:
     """The present as a value. Asks the database server where there is one, so never on an event loop."""
-    if connection.vendor != "postgresql":
+    if not is_shared():
         return timezone.now()
     with connection.cursor() as cursor:
         cursor.execute("SELECT STATEMENT_TIMESTAMP()")

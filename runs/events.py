@@ -10,10 +10,31 @@ from django.utils import timezone
 
 from runs import chains, push
 from runs.canonical import digest
-from runs.models import Event, Round, Run, Turn, User
+from runs.models import Account, Event, Round, Run, Turn, User
+from runs.prepared import Number, Param, Rows, Update
 from runs.webhooks import outbox
 
 WORKER = "worker"
+
+_THE_RUN = Param("run", Run._meta.pk)
+_COUNT = Update(lambda: (Run.objects.filter(pk=_THE_RUN), {"event_seq": F("event_seq") + 1}))
+_COUNTED: Rows[tuple[int, str, str]] = Rows(
+    lambda: Run.objects.filter(pk=_THE_RUN).values_list("event_seq", "event_head", "status")
+)
+_CHAIN = Update(
+    lambda: (
+        Run.objects.filter(pk=_THE_RUN),
+        {"event_head": Param("head", Run._meta.get_field("event_head"))},
+    )
+)
+_PENDING: Rows[tuple[int]] = Rows(
+    lambda: (
+        Round.objects.filter(account=Param("account", Account._meta.pk))
+        .pending()
+        .order_by()
+        .values_list(Number())
+    )
+)
 
 
 def record(
@@ -30,10 +51,8 @@ def record(
     The UPDATE of the run row serialises writers of one run, so sequence and chain have no gaps or forks.
     `run` keeps its other (possibly unsaved) attributes; only its event counters are refreshed.
     """
-    Run.objects.filter(pk=run.pk).update(event_seq=F("event_seq") + 1)
-    run.event_seq, run.event_head, run.status = Run.objects.values_list(
-        "event_seq", "event_head", "status"
-    ).get(pk=run.pk)
+    _COUNT(run=run.pk)
+    ((run.event_seq, run.event_head, run.status),) = _COUNTED(run=run.pk)
     event = Event(
         account_id=run.account_id,
         run=run,
@@ -48,7 +67,7 @@ def record(
     )
     event.hash = chain_hash(event)
     event.save(force_insert=True)
-    Run.objects.filter(pk=run.pk).update(event_head=event.hash)
+    _CHAIN(run=run.pk, head=event.hash)
     run.event_head = event.hash
     outbox.note(event, run, turn)
     push.after_commit(
@@ -87,6 +106,12 @@ def announce_round(round_: Round) -> None:
             "run_id": round_.run_id,
             "status": round_.status,
             "version": round_.version,
-            "pending_count": Round.objects.filter(account=round_.account_id).pending().count(),
+            "pending_count": pending_count(round_.account_id),
         },
     )
+
+
+def pending_count(account_id: int) -> int:
+    """How many pauses of the account wait for people."""
+    ((count,),) = _PENDING(account=account_id)
+    return count

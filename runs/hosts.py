@@ -8,6 +8,7 @@ contract says of a lost session (C35). On SQLite one process has everything and 
 from __future__ import annotations
 
 import datetime as dt
+from typing import Any
 
 from django.conf import settings
 from django.db.models import Q
@@ -63,9 +64,10 @@ def forget_old() -> None:
 # --- pinned runs ------------------------------------------------------------------------------------------
 
 
-def within_reach() -> Q:
-    """The runs that a worker here may drive: those that are pinned nowhere else."""
-    return Q(pin=None) | Q(pin=here()) if shared() else Q()
+def within_reach(place: Any = None) -> Q:
+    """The runs that a worker here may drive: those that are pinned nowhere else. `place` stands for this host in a
+    prepared statement."""
+    return Q(pin=None) | Q(pin=place or here()) if shared() else Q()
 
 
 def out_of_reach() -> Q:

@@ -11,11 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
-from django.db.models import F, Q
+from django.db.models import DurationField, F, Q
+from django.utils import timezone
 
 from runs import clock, engines, hosts
 from runs.errors import LeaseLost, SessionBusyError
 from runs.models import LONG_AGO, Run
+from runs.models.run import RunQuerySet
+from runs.prepared import Param, Rows, Update
 
 
 @dataclass(frozen=True)
@@ -33,23 +36,77 @@ def ttl() -> dt.timedelta:
     return dt.timedelta(seconds=settings.M3.lease_seconds)
 
 
+def _param(field: str, name: str | None = None) -> Param:
+    stored: Any = Run._meta.get_field(field)
+    return Param(name or field, stored)
+
+
+def _the_run() -> RunQuerySet:
+    return Run.objects.filter(pk=Param("run", Run._meta.pk))
+
+
+def _held() -> RunQuerySet:
+    return _the_run().filter(lease_token=_param("lease_token"), lease_owner=_param("lease_owner"))
+
+
+def _of(lease: Lease) -> dict[str, Any]:
+    return {"run": lease.run_id, "lease_token": lease.token, "lease_owner": lease.owner}
+
+
+def _now() -> Any:
+    return clock.moment() if clock.is_shared() else _param("lease_until", "now")
+
+
+def _until() -> Any:
+    """When a lease that is taken or renewed by this statement runs out."""
+    return clock.moment() + Param("ttl", DurationField()) if clock.is_shared() else _param("lease_until")
+
+
+def _times() -> dict[str, Any]:
+    """What `_now` and `_until` need; on a shared clock only how long."""
+    now = timezone.now()
+    return {"now": now, "lease_until": now + ttl(), "ttl": ttl()}
+
+
+_CLAIM = Update(
+    lambda: (
+        _the_run().filter(
+            ~Q(wake_seq=F("seen_seq")), hosts.within_reach(_param("pin", "here")), lease_until__lte=_now()
+        ),
+        {
+            "lease_owner": _param("lease_owner"),
+            "lease_token": F("lease_token") + 1,
+            "lease_until": _until(),
+        },
+    )
+)
+_CLAIMED: Rows[tuple[int, int]] = Rows(lambda: _the_run().values_list("lease_token", "wake_seq"))
+_RENEW = Update(lambda: (_held(), {"lease_until": _until()}))
+_RELEASE = Update(
+    lambda: (
+        _held(),
+        {
+            "lease_owner": None,
+            "lease_until": LONG_AGO,
+            "seen_seq": _param("seen_seq"),
+            "next_at": _param("next_at"),
+        },
+    )
+)
+_WAKE = Update(lambda: (_the_run(), {"wake_seq": F("wake_seq") + 1, "next_at": None}))
+
+
 def claim(run_id: int, owner: str) -> Lease | None:
     """Take the run if it has an unseen wake, nobody holds it and it is pinned nowhere else; None if nothing is due.
 
     Raises SessionBusyError while another worker drives it, or alone can (A24).
     """
-    now = clock.moment()
-    taken = (
-        Run.objects.filter(pk=run_id, lease_until__lte=now)
-        .filter(~Q(wake_seq=F("seen_seq")), hosts.within_reach())
-        .update(lease_owner=owner, lease_token=F("lease_token") + 1, lease_until=now + ttl())
-    )
-    if not taken:
+    if not _CLAIM(run=run_id, lease_owner=owner, here=hosts.here() if hosts.shared() else "", **_times()):
         due_elsewhere = ~Q(wake_seq=F("seen_seq")) & hosts.out_of_reach()
         if Run.objects.filter(Q(lease_until__gt=clock.moment()) | due_elsewhere, pk=run_id).exists():
             raise SessionBusyError(f"Run {run_id} is another worker's to drive; that one will see the wake.")
         return None
-    token, seen = Run.objects.values_list("lease_token", "wake_seq").get(pk=run_id)
+    ((token, seen),) = _CLAIMED(run=run_id)
     return Lease(run_id, owner, token, seen)
 
 
@@ -58,17 +115,21 @@ def fence(lease: Lease, **fields: Any) -> None:
 
     Raises LeaseLost if the run was taken over, cancelled or finished by someone else; nothing is written then.
     """
-    held = Run.objects.filter(pk=lease.run_id, lease_token=lease.token, lease_owner=lease.owner)
-    if not held.update(**{"lease_until": clock.moment() + ttl(), **fields}):
+    if fields:
+        held = Run.objects.filter(pk=lease.run_id, lease_token=lease.token, lease_owner=lease.owner)
+        mine = held.update(**{"lease_until": clock.moment() + ttl(), **fields})
+    else:
+        mine = _RENEW(**_of(lease), **_times())
+    if not mine:
         raise LeaseLost(f"Run {lease.run_id} is no longer driven by {lease.owner}.")
 
 
 def release(lease: Lease, *, seen: int, next_at: dt.datetime | None = None) -> bool:
     """Give the run back, having answered wake `seen`. True if a newer wake came meanwhile: claim again."""
-    held = Run.objects.filter(pk=lease.run_id, lease_token=lease.token, lease_owner=lease.owner)
-    if not held.update(lease_owner=None, lease_until=LONG_AGO, seen_seq=seen, next_at=next_at):
+    if not _RELEASE(**_of(lease), seen_seq=seen, next_at=next_at):
         raise LeaseLost(f"Run {lease.run_id} is no longer driven by {lease.owner}.")
-    return Run.objects.filter(pk=lease.run_id).exclude(wake_seq=seen).exists()
+    ((_, wake_seq),) = _CLAIMED(run=lease.run_id)
+    return wake_seq != seen
 
 
 def give_up(lease: Lease) -> None:
@@ -79,7 +140,7 @@ def give_up(lease: Lease) -> None:
 
 def wake(run_id: int) -> None:
     """Make the run due and tell the engine; must be called inside the transaction of whatever woke it."""
-    Run.objects.filter(pk=run_id).update(wake_seq=F("wake_seq") + 1, next_at=None)
+    _WAKE(run=run_id)
     engines.enqueue(run_id)
 
 

@@ -40,8 +40,8 @@ def why_unreachable(round_: Round) -> str | None:
     long as a host that keeps the session lives: a worker there will find the answer. Whether the keeper itself is
     still there is known on its own host only.
     """
-    call: ToolCall | None = getattr(round_.step, "call", None)
-    if not round_.held or call is None or _is_driven(round_.run_id) or may_repeat(call):
+    call: ToolCall | None = getattr(round_.step, "call", None) if round_.held else None
+    if call is None or _is_driven(round_.run_id) or may_repeat(call):
         return None
     record = call.wire.get(SESSION)
     if record is None or round_.native_resume_token is None:

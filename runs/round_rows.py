@@ -9,13 +9,48 @@ from typing import Any, Final
 from django.db import connection
 from django.utils import timezone
 
-from runs import events, recommended
+from runs import events, prepared, recommended
 from runs.closing import refuse_closed
 from runs.durations import utc_text
 from runs.errors import NotFound
 from runs.models import Round, Run, User
 from runs.models.run import RunQuerySet
+from runs.prepared import Param, Rows
 from runs.round_states import RoundOutcome, RoundStatus, must_move
+
+_OF_ID = Param("round", Round._meta.pk)
+_LOCKED: Rows[Round] = Rows(
+    lambda: (
+        Round.objects.select_for_update(of=("self",))
+        .select_related("run__account", "turn", "step")
+        .filter(pk=_OF_ID)
+    )
+)
+_RUN_LOCKED: Rows[Run] = Rows(lambda: _run_of(_OF_ID).select_for_update())
+
+_CONSTANT = frozenset(
+    {
+        "id",
+        "account",
+        "run",
+        "turn",
+        "step",
+        "kind",
+        "logical_operation_id",
+        "round_index",
+        "round_limit",
+        "server_name",
+        "operation_kind",
+        "operation_name",
+        "operation_parameters",
+        "requests",
+        "shown_digest",
+        "created_at",
+    }
+)
+"""What a round was opened with."""
+
+_CHANGING = tuple(field.name for field in Round._meta.concrete_fields if field.name not in _CONSTANT)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +114,7 @@ def lock(round_id: str) -> Round:
     is read after that is as the last change left it. (SQLite transactions are exclusive from their start.)
     """
     if connection.features.has_select_for_update:
-        _run_of(round_id).select_for_update().first()
+        _RUN_LOCKED(round=round_id)
     return _locked(round_id)
 
 
@@ -92,19 +127,14 @@ def lock_if_free(round_id: str) -> Round | None:
     return _locked(round_id)
 
 
-def _run_of(round_id: str) -> RunQuerySet:
+def _run_of(round_id: str | Param) -> RunQuerySet:
     return Run.objects.filter(pk__in=Round.objects.filter(pk=round_id).values("run")).only("pk")
 
 
 def _locked(round_id: str) -> Round:
-    try:
-        round_ = (
-            Round.objects.select_for_update(of=("self",))
-            .select_related("run__account", "turn", "step")
-            .get(pk=round_id)
-        )
-    except Round.DoesNotExist as error:
-        raise NotFound("There is no such pause.") from error
+    round_ = _LOCKED.first(round=round_id)
+    if round_ is None:
+        raise NotFound("There is no such pause.")
     refuse_closed(round_.run.account)
     return round_
 
@@ -132,7 +162,7 @@ def save(round_: Round, *, at: dt.datetime | None = None) -> None:
     """Store a changed round as its next version."""
     round_.version += 1
     round_.updated_at = at or timezone.now()
-    round_.save()
+    prepared.save(round_, _CHANGING)
 
 
 def ending(round_: Round) -> dict[str, Any]:

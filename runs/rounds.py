@@ -25,15 +25,32 @@ from runs.errors import (
 from runs.idempotency import MAX_KEY
 from runs.models import Round, Run, Step, Turn
 from runs.models.exact import is_plain
+from runs.prepared import Number, Param, Rows
 from runs.readable import check_readable
 from runs.redaction import redact
 from runs.round_checks import check_response, check_responses, checked_shape, outcome_of
 from runs.round_rows import Decider, ended_sentence, ending, facts, fail, lock, save
 from runs.round_states import Replay, RoundKind, RoundOutcome, RoundStatus, replay
 from runs.run_states import Outcome, TurnStatus
+from runs.steps import MCP_KINDS, StepKind
 
 ROUND_LIMIT = 10
 """Rounds of one logical operation (C42)."""
+
+_OF_TURN = Param("turn", Turn._meta.pk)
+_ASKED: Rows[tuple[int]] = Rows(
+    lambda: (
+        Round.objects.filter(
+            turn=_OF_TURN,
+            logical_operation_id=Param("operation", Round._meta.get_field("logical_operation_id")),
+        )
+        .order_by()
+        .values_list(Number())
+    )
+)
+_WAITING: Rows[tuple[str]] = Rows(
+    lambda: Round.objects.filter(turn=_OF_TURN).pending().order_by().values_list("pk")[:1]
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,13 +83,13 @@ def open_round(
     A round that no live session waits on is born with an expired lease, so that any worker may claim it.
     Raises ElicitationRoundLimitError, storing nothing, when the operation has asked too often.
     """
-    asked = Round.objects.filter(turn=turn, logical_operation_id=opening.operation_id).count()
+    ((asked,),) = _ASKED(turn=turn.pk, operation=opening.operation_id)
     if asked >= ROUND_LIMIT:
         raise ElicitationRoundLimitError(
             f"The operation asked {asked} times; {ROUND_LIMIT} is the limit. Look for a loop in the server."
         )
     now = clock.now()
-    call = getattr(step, "call", None)
+    call = step.call if StepKind(step.kind) in MCP_KINDS else None
     round_ = Round(
         account_id=run.account_id,
         run=run,
@@ -319,7 +336,7 @@ def expire(round_: Round) -> None:
 
 def settle_turn(run: Run, turn: Turn) -> None:
     """Waiting as long as any round of the turn is pending, running otherwise."""
-    waiting = Round.objects.filter(turn=turn).pending().exists()
+    waiting = bool(_WAITING(turn=turn.pk))
     turns.set_status(run, turn, TurnStatus.WAITING_FOR_INPUT if waiting else TurnStatus.RUNNING_TURN)
 
 

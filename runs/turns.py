@@ -4,13 +4,44 @@ from __future__ import annotations
 
 from django.utils import timezone
 
-from runs import audit, events, lease, round_rows
+from runs import audit, events, lease, prepared, round_rows
 from runs.errors import ManagedInputRecoveryError
 from runs.models import UNRESOLVED, Round, Run, Step, ToolCall, Turn
+from runs.prepared import Param, Rows, Update
 from runs.round_states import RoundOutcome, RoundStatus
 from runs.run_states import CallPhase, Outcome, TurnStatus, check_turn_transition
 
 OPEN_PHASES = [CallPhase.PREPARED.value, CallPhase.INPUT_REQUIRED.value]
+
+_OF_RUN, _OF_TURN = Param("run", Run._meta.pk), Param("turn", Turn._meta.pk)
+_UNFINISHED: Rows[Turn] = Rows(
+    lambda: Turn.objects.filter(run=_OF_RUN).exclude(status=TurnStatus.FINISHED.value).order_by("index")[:1]
+)
+_LATEST: Rows[Turn] = Rows(lambda: Turn.objects.filter(run=_OF_RUN).order_by("-index")[:1])
+_OPEN_ROUNDS: Rows[Round] = Rows(
+    lambda: Round.objects.filter(turn=_OF_TURN, status__in=UNRESOLVED).select_related("run", "turn", "step")
+)
+_END_CALLS = Update(
+    lambda: (
+        ToolCall.objects.filter(step__turn=_OF_TURN, phase__in=OPEN_PHASES),
+        {"phase": CallPhase.FAILED.value, "allowed": False},
+    )
+)
+_LOSE_CALLS = Update(
+    lambda: (
+        ToolCall.objects.filter(step__turn=_OF_TURN, phase=CallPhase.SENT.value, raw_result__isnull=True),
+        {"phase": CallPhase.UNKNOWN.value},
+    )
+)
+_CLOSE_STEPS = Update(
+    lambda: (
+        Step.objects.filter(turn=_OF_TURN, result__isnull=True),
+        {
+            "result": Param("result", Step._meta.get_field("result")),
+            "finished_at": Param("now", Step._meta.get_field("finished_at")),
+        },
+    )
+)
 
 
 def set_status(run: Run, turn: Turn, status: TurnStatus) -> None:
@@ -22,25 +53,31 @@ def set_status(run: Run, turn: Turn, status: TurnStatus) -> None:
     turn.status = status.value
     if status is TurnStatus.RUNNING_TURN and turn.started_at is None:
         turn.started_at = timezone.now()
-    turn.save(update_fields=["status", "started_at"])
-    sync(run)
+    prepared.save(turn, ("status", "started_at"))
+    if turn.index == 0:  # the first one, while it is unfinished, is the oldest that is
+        _adopt(run, turn)
+    else:
+        sync(run)
 
 
 def current(run: Run) -> Turn | None:
     """The oldest unfinished turn: the one to advance."""
-    return run.turns.exclude(status=TurnStatus.FINISHED.value).order_by("index").first()
+    return _UNFINISHED.first(run=run.pk)
 
 
 def sync(run: Run) -> None:
     """The run's status is that of its oldest unfinished turn, else of the latest (design section 2)."""
-    turn = current(run) or run.turns.order_by("-index").first()
-    if turn is None:
-        return
+    turn = current(run) or _LATEST.first(run=run.pk)
+    if turn is not None:
+        _adopt(run, turn)
+
+
+def _adopt(run: Run, turn: Turn) -> None:
     run.status, run.outcome = turn.status, turn.outcome
     run.error, run.error_code = turn.error, turn.error_code
     if turn.outcome is not None:  # while a later turn is at work, the last output stands
         run.output = turn.output
-    run.save(update_fields=["status", "outcome", "output", "error", "error_code", "updated_at"])
+    prepared.save(run, ("status", "outcome", "output", "error", "error_code", "updated_at"))
 
 
 def finish(
@@ -63,7 +100,7 @@ def finish(
     turn.status, turn.outcome = TurnStatus.FINISHED.value, outcome.value
     turn.output, turn.error, turn.error_code = output, error, error_code
     turn.finished_at = timezone.now()
-    turn.save(update_fields=["status", "outcome", "output", "error", "error_code", "finished_at"])
+    prepared.save(turn, ("status", "outcome", "output", "error", "error_code", "finished_at"))
     run.outcome = None  # until sync has looked at what remains
     sync(run)
     events.record(
@@ -88,9 +125,7 @@ def lose(run: Run, turn: Turn, message: str) -> None:
 def close_rounds(turn: Turn, outcome: Outcome, decider: round_rows.Decider) -> None:
     """Fail every unresolved round of an ending turn, with one code per cause."""
     cancelled = outcome is Outcome.CANCELLED
-    for round_ in Round.objects.filter(turn=turn, status__in=UNRESOLVED).select_related(
-        "run", "turn", "step"
-    ):
+    for round_ in _OPEN_ROUNDS(turn=turn.pk):
         if round_.status == RoundStatus.DELIVERED:
             round_.status, round_.resolved_at = RoundStatus.RESOLVED.value, timezone.now()
             round_rows.save(round_)
@@ -107,13 +142,11 @@ def close_rounds(turn: Turn, outcome: Outcome, decider: round_rows.Decider) -> N
 
 def _close_steps(turn: Turn, outcome: Outcome, error: str | None) -> None:
     """No step stays open in a finished turn; a call that is in flight keeps the truth: unknown."""
-    now = timezone.now()
     word = "cancelled" if outcome is Outcome.CANCELLED else "failed"
-    calls = ToolCall.objects.filter(step__turn=turn)
-    calls.filter(phase__in=OPEN_PHASES).update(phase=CallPhase.FAILED.value, allowed=False)
-    calls.filter(phase=CallPhase.SENT.value, raw_result__isnull=True).update(phase=CallPhase.UNKNOWN.value)
+    _END_CALLS(turn=turn.pk)
+    _LOSE_CALLS(turn=turn.pk)
     closing = {"status": word, "result": None, "error": error or f"The turn ended as {outcome.value}."}
-    Step.objects.filter(turn=turn, result__isnull=True).update(result=closing, finished_at=now)
+    _CLOSE_STEPS(turn=turn.pk, result=closing, now=timezone.now())
 
 
 def _tell_parent(run: Run, turn: Turn) -> None:

@@ -14,18 +14,18 @@ from collections.abc import AsyncIterator, Callable
 from django.db import OperationalError
 
 from runs import clock, db, lease
-from runs.errors import LeaseLost
+from runs.errors import LeaseLost, SessionBusyError
 from runs.gate import Gate
-from runs.harnesses import get_harness
 from runs.lease import Lease
 from runs.models import Round, Step
 from runs.round_states import RoundStatus
-from runs.worker import journal
+from runs.worker import journal, passes
 from runs.worker.calls import CallDriver
 from runs.worker.following import Follower
 from runs.worker.leftovers import end_leftovers
+from runs.worker.passes import Parked
 from runs.worker.prompts import Held
-from runs.worker.view import View, load
+from runs.worker.view import View
 
 log = logging.getLogger(__name__)
 
@@ -52,12 +52,17 @@ async def advance(
     legs = legs or asyncio.Semaphore(8)
     stopping = stopping or asyncio.Event()
     while True:
-        held = await db.write(lease.claim, run_id, owner)
-        if held is None:
+        begun = await _begin(run_id, owner)
+        if begun is None:
             return None
+        held, first = begun
+        if isinstance(first, Parked):
+            if first.newer_wake:
+                continue
+            return first.sleeps_until
         driver = _Driver(Held(held, gate, legs, waits), signal, stopping)
         try:
-            newer_wake = await driver.drive()
+            newer_wake = await driver.drive(first)
         except LeaseLost:
             log.info("run %s was taken away while it was being driven", run_id)
             newer_wake = True
@@ -81,6 +86,18 @@ class _Stopping(Exception):
     """The worker stops, and this run can be left where it is."""
 
 
+async def _begin(run_id: int, owner: str) -> tuple[Lease, View | Parked | None] | None:
+    """Claim the run and make the first pass over it; None if it is not due. Raises SessionBusyError."""
+    try:
+        return await db.write(passes.begin, run_id, owner)
+    except (SessionBusyError, OperationalError):
+        raise
+    except Exception:
+        # Undone together with the claim. Claimed by itself, the run is driven into the defect again, and ended.
+        held = await db.write(lease.claim, run_id, owner)
+        return (held, None) if held is not None else None
+
+
 class _Driver:
     def __init__(self, held: Held, signal: asyncio.Event, stopping: asyncio.Event) -> None:
         self.held, self.lease, self.signal, self.stopping = held, held.lease, signal, stopping
@@ -88,34 +105,35 @@ class _Driver:
         self.calls: dict[int, CallDriver] = {}
         self.sleeps_until: dt.datetime | None = None
 
-    async def drive(self) -> bool:
-        """Pass after pass over the journal. True if a newer wake came while the run was being given back."""
+    async def drive(self, first: View | None) -> bool:
+        """Act on what the first pass left to do, then pass after pass. True if a newer wake came while the run was
+        being given back."""
         taken = False
         try:
             async with self._renewing():
-                await end_leftovers(self.lease)
+                if first is None or passes.left_behind(first):
+                    await end_leftovers(self.lease)
+                else:
+                    await self._act(first)
                 while True:
-                    parked = await self._pass()
-                    if parked is not None:
-                        return parked
+                    self.signal.clear()
+                    found = await db.write(passes.go_on, self.lease, busy=bool(self.tasks))
+                    if isinstance(found, Parked):
+                        self.sleeps_until = found.sleeps_until
+                        return found.newer_wake
+                    await self._act(found)
         except LeaseLost:
             taken = True
             raise
         finally:
             await self._stop_calls(taken)
 
-    async def _pass(self) -> bool | None:
-        self.signal.clear()
-        view = await db.read(load, self.lease)
+    async def _act(self, view: View) -> None:
+        """Do what no transaction can: tell servers, hand over answers, start calls and wait for them."""
         if unheard_of := view.unheard_of():
             await asyncio.gather(*[self._follower(step).forsake() for step in unheard_of])
-            return None
-        if view.turn is None:
-            self.sleeps_until = view.rests_until()
-            return await db.write(journal.park, self.lease, view.run.wake_seq, self.sleeps_until)
+            return
         self._hand_over_answers(view)
-        if await self._settle(view):
-            return None
         if self.stopping.is_set():
             if len(self.tasks) <= len(self.held.waiting):
                 raise _Stopping  # what waits for a person is left to the next worker
@@ -123,16 +141,6 @@ class _Driver:
             self._start_calls(view)
         if self.tasks:
             await self._wait(view.rests_until())
-            return None
-        proposals = (
-            [] if view.waits_for_program() else get_harness(view.turn.harness).next_steps(view.journal)
-        )
-        if proposals:
-            await db.write(journal.apply, self.lease, view.turn, proposals)
-            return None
-        rests = [_until(step) for step in view.sleeping()] + [view.rests_until()]
-        self.sleeps_until = min((at for at in rests if at is not None), default=None)
-        return await db.write(journal.park, self.lease, view.run.wake_seq, self.sleeps_until)
 
     def _hand_over_answers(self, view: View) -> None:
         """Answers to prompts whose sessions are open here go straight to the waiting calls."""
@@ -140,18 +148,6 @@ class _Driver:
             answered = self.held.waiting.get(round_.pk)
             if answered and not answered.done() and round_.status == RoundStatus.RESPONSE_VALIDATED:
                 answered.set_result(round_.responses or {})
-
-    async def _settle(self, view: View) -> bool:
-        """Close steps whose answer or time has come; True if anything was closed."""
-        answered = view.answered()
-        sleeping = view.sleeping()
-        now = await db.read(clock.now) if sleeping else None
-        rested = [step for step in sleeping if now is not None and _until(step) <= now]
-        if answered:
-            await db.write(journal.settle_answers, self.lease, answered)
-        if rested:
-            await db.write(journal.wake_sleepers, self.lease, rested)
-        return bool(answered or rested)
 
     def _start_calls(self, view: View) -> None:
         for step in view.open_calls():
@@ -216,7 +212,3 @@ def _renew_leases(held: Lease, round_ids: list[str]) -> None:
     lease.fence(held)
     if round_ids:
         Round.objects.filter(pk__in=round_ids).update(lease_expires_at=clock.moment() + lease.ttl())
-
-
-def _until(step: Step) -> dt.datetime:
-    return dt.datetime.fromisoformat(step.params["until"])

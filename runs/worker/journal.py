@@ -1,15 +1,14 @@
-"""Boundaries of the journal: each function is one fenced transaction that stores what happened and what comes next."""
+"""Lines of the journal: what happened and what comes next, stored inside the worker's fenced transaction."""
 
 from __future__ import annotations
 
-import copy
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.utils import timezone
 
-from runs import clock, control, events, lease, recommended, turns
+from runs import clock, control, events, lease, prepared, recommended, turns
 from runs.canonical import digest
 from runs.errors import M3Error, ModelValidationError
 from runs.lease import Lease
@@ -30,30 +29,43 @@ from runs.steps import (
     StepKind,
 )
 from runs.worker import asking
+from runs.worker.view import run_of
 
 MAX_FAMILY = 200
 """How many runs one run may bring about, at any depth, before it must be a mistake."""
+
+_LAST_STEP: prepared.Rows[tuple[int]] = prepared.Rows(
+    lambda: (
+        Step.objects.filter(run=prepared.Param("run", Run._meta.pk)).order_by("-seq").values_list("seq")[:1]
+    )
+)
 
 MAX_DEPTH = 5
 """How deep runs may start runs; an agent that calls itself must come to an end."""
 
 
-def apply(held: Lease, turn: Turn, proposals: Sequence[Proposal]) -> None:
-    """Journal what the harness proposes: steps that are done at once, steps to drive, pauses, or the end."""
-    lease.fence(held)
-    run, turn = _run(held), copy.copy(turn)  # the caller's stays as it was read: this may be begun anew
+def apply(run: Run, turn: Turn, proposals: Sequence[Proposal]) -> list[Step]:
+    """Journal what the harness proposes: steps that are done at once, steps to drive, pauses, or the end.
+
+    Gives the new steps. Runs inside a fenced transaction, like everything here that takes a run.
+    """
     if turn.status == TurnStatus.QUEUED:
         turns.set_status(run, turn, TurnStatus.RUNNING_TURN)
+    new: list[Step] = []
     for proposal in proposals:
         if turn.status == TurnStatus.FINISHED:
-            return
-        _apply(run, turn, proposal)
+            break
+        step = _apply(run, turn, proposal)
+        if step is not None:
+            new.append(step)
+    return new
 
 
-def _apply(run: Run, turn: Turn, proposal: Proposal) -> None:
+def _apply(run: Run, turn: Turn, proposal: Proposal) -> Step | None:
+    step: Step | None = None
     match proposal:
         case Finish(text=text):
-            _step(run, turn, proposal, StepKind.FINISH, {"text": text}, {"status": "done"})
+            step = _step(run, turn, proposal, StepKind.FINISH, {"text": text}, {"status": "done"})
             turns.finish(run, turn, Outcome.COMPLETED, output=text)
         case Fail(text=text):
             turns.finish(run, turn, Outcome.FAILED, error=text, error_code="agent_failed")
@@ -64,17 +76,20 @@ def _apply(run: Run, turn: Turn, proposal: Proposal) -> None:
             )
         case Sleep(seconds=seconds):
             until = clock.now() + dt.timedelta(seconds=seconds)
-            _step(run, turn, proposal, StepKind.SLEEP, {"seconds": seconds, "until": until.isoformat()})
+            step = _step(
+                run, turn, proposal, StepKind.SLEEP, {"seconds": seconds, "until": until.isoformat()}
+            )
         case Ask():
-            _ask(run, turn, proposal)
+            step = _ask(run, turn, proposal)
         case ProposePlan():
-            _plan(run, turn, proposal)
+            step = _plan(run, turn, proposal)
         case RunAgent():
-            _start_child(run, turn, proposal)
+            step = _start_child(run, turn, proposal)
         case Call() | Prompt() | Read():
-            _prepare_call(run, turn, proposal)
+            step = _prepare_call(run, turn, proposal)
         case _:
             raise TypeError(f"No step is made of {type(proposal).__name__}.")
+    return step
 
 
 def _step(
@@ -85,11 +100,11 @@ def _step(
     params: Mapping[str, Any],
     result: Mapping[str, Any] | None = None,
 ) -> Step:
-    last = Step.objects.filter(run=run).order_by("-seq").values_list("seq", flat=True).first() or 0
+    last = _LAST_STEP.first(run=run.pk)
     return Step.objects.create(
         run=run,
         turn=turn,
-        seq=last + 1,
+        seq=last[0] + 1 if last else 1,
         kind=kind.value,
         path=proposal.path,
         bind=proposal.bind,
@@ -100,13 +115,14 @@ def _step(
     )
 
 
-def _ask(run: Run, turn: Turn, proposal: Ask) -> None:
+def _ask(run: Run, turn: Turn, proposal: Ask) -> Step:
     asked = [dict(question) for question in proposal.questions]
     step = _step(run, turn, proposal, StepKind.ASK, {"questions": asked, "blocking": proposal.blocking})
     if not proposal.blocking:
         _answer_at_once(run, turn, step, asked)
     elif asking.may_ask(run, turn):
         asking.question(run, turn, step, asked)
+    return step
 
 
 def _answer_at_once(run: Run, turn: Turn, step: Step, asked: Sequence[Mapping[str, Any]]) -> None:
@@ -116,26 +132,28 @@ def _answer_at_once(run: Run, turn: Turn, step: Step, asked: Sequence[Mapping[st
     events.record(run, "question.auto_resolved", {"step": step.seq, "answers": chosen}, turn=turn)
 
 
-def _plan(run: Run, turn: Turn, proposal: ProposePlan) -> None:
+def _plan(run: Run, turn: Turn, proposal: ProposePlan) -> Step:
     params = {"text": proposal.text, "revision": proposal.revision, "feedback": proposal.feedback}
     step = _step(run, turn, proposal, StepKind.PLAN, params)
     if asking.may_ask(run, turn):
         asking.plan(run, turn, step, proposal)
+    return step
 
 
-def _start_child(run: Run, turn: Turn, proposal: RunAgent) -> None:
+def _start_child(run: Run, turn: Turn, proposal: RunAgent) -> Step:
     step = _step(run, turn, proposal, StepKind.RUN, {"agent": proposal.agent, "message": proposal.message})
     try:
         child = _child_run(run, step, proposal)
     except M3Error as error:
         close_step(step, {"status": "failed", "result": None, "error": error.message})
         events.record(run, "child.refused", {"step": step.seq, "error": error.message}, turn=turn)
-        return
+        return step
     step.params = {**step.params, "run_id": child.pk}
     step.save(update_fields=["params"])
     events.record(
         run, "child.started", {"step": step.seq, "run_id": child.pk, "agent": proposal.agent}, turn=turn
     )
+    return step
 
 
 def _child_run(run: Run, step: Step, proposal: RunAgent) -> Run:
@@ -174,7 +192,7 @@ def _family(run: Run) -> int:
     return size
 
 
-def _prepare_call(run: Run, turn: Turn, proposal: Call | Prompt | Read) -> None:
+def _prepare_call(run: Run, turn: Turn, proposal: Call | Prompt | Read) -> Step:
     kind, operation = {
         Call: (StepKind.CALL, "tool"),
         Prompt: (StepKind.PROMPT, "prompt"),
@@ -192,28 +210,18 @@ def _prepare_call(run: Run, turn: Turn, proposal: Call | Prompt | Read) -> None:
         asked=arguments,
         asked_digest=digest(arguments),
     )
+    return step
 
 
-def settle_answers(held: Lease, rounds: Sequence[Round]) -> None:
-    """Close the steps of answered questions and plans; delivering an answer to ourselves is one boundary."""
-    lease.fence(held)
-    for row in rounds:
-        round_ = Round.objects.select_related("run", "turn", "step").get(pk=row.pk)
-        asking.deliver(round_)
-        result = asking.answer_value(round_)
-        close_step(round_.own_step, result)
-        if round_.kind == "plan" and result["status"] == "approved":
-            Run.objects.filter(pk=round_.run_id).update(plan_approved=True)
-        events.record(
-            round_.run, f"{round_.kind}.settled", {"step": round_.own_step.seq, **result}, turn=round_.turn
-        )
-
-
-def wake_sleepers(held: Lease, steps: Sequence[Step]) -> None:
-    """Close sleeps that are over."""
-    lease.fence(held)
-    for step in steps:
-        close_step(step, {"status": "done"})
+def settle(run: Run, turn: Turn, round_: Round, step: Step) -> None:
+    """Close the step of an answered question or plan; delivering an answer to ourselves needs no wire in between."""
+    asking.deliver(round_)
+    result = asking.answer_value(round_)
+    close_step(step, result)
+    if round_.kind == "plan" and result["status"] == "approved":
+        run.plan_approved = True
+        prepared.save(run, ("plan_approved",))
+    events.record(run, f"{round_.kind}.settled", {"step": step.seq, **result}, turn=turn)
 
 
 def park(held: Lease, seen: int, next_at: dt.datetime | None) -> bool:
@@ -224,18 +232,14 @@ def park(held: Lease, seen: int, next_at: dt.datetime | None) -> bool:
 def close_step(step: Step, result: Mapping[str, Any]) -> None:
     """A step's result is written once."""
     step.result, step.finished_at = dict(result), timezone.now()
-    step.save(update_fields=["result", "finished_at"])
+    prepared.save(step, ("result", "finished_at"))
 
 
 def fail_current_turn(held: Lease, defect: str) -> None:
     """A defect of ours must not leave a run hanging: end the turn and say so. Gives the run back at once."""
     lease.fence(held, lease_until=LONG_AGO)
-    run = _run(held)
+    run = run_of(held)
     turn = turns.current(run)
     if turn is not None:
         error = f"Something went wrong inside M3 Web ({defect}); the log has the details. Report it, then start again."
         turns.finish(run, turn, Outcome.FAILED, error=error, error_code="internal_error")
-
-
-def _run(held: Lease) -> Run:
-    return Run.objects.select_related("agent", "account", "end_user").get(pk=held.run_id)

@@ -6,15 +6,28 @@ import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from runs import clock, turns
+from runs import clock
 from runs.errors import LeaseLost
 from runs.lease import Lease
 from runs.models import Round, Run, Step, Turn
+from runs.prepared import Param, Rows
 from runs.round_states import RoundStatus
+from runs.run_states import TurnStatus
 from runs.steps import MCP_KINDS, Entry, Journal, StepKind, TurnJournal
 from runs.worker import task_facts
 
 ANSWERED = frozenset({RoundStatus.RESPONSE_VALIDATED.value, RoundStatus.DELIVERY_STARTED.value})
+_OVER = [RoundStatus.RESOLVED.value, RoundStatus.FAILED.value]
+
+_OF_RUN = Param("run", Run._meta.pk)
+_RUN: Rows[Run] = Rows(lambda: Run.objects.select_related("agent", "account", "end_user").filter(pk=_OF_RUN))
+_TURNS: Rows[Turn] = Rows(lambda: Turn.objects.filter(run=_OF_RUN).order_by("index"))
+_STEPS: Rows[Step] = Rows(
+    lambda: Step.objects.filter(run=_OF_RUN).select_related("call").defer("call__raw_result").order_by("seq")
+)
+_ROUNDS: Rows[Round] = Rows(
+    lambda: Round.objects.filter(turn=Param("turn", Turn._meta.pk)).exclude(status__in=_OVER)
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +35,9 @@ class View:
     """The run as of one moment. `steps` are the current turn's; `rounds` are its rounds that are not over."""
 
     run: Run
+    turns: Sequence[Turn]
     turn: Turn | None
+    all_steps: Sequence[Step]
     steps: Sequence[Step]
     rounds: Sequence[Round]
     journal: Journal
@@ -74,22 +89,30 @@ class View:
 
 def load(lease: Lease) -> View:
     """Read the run; raises LeaseLost if it is no longer this lease's."""
-    run = Run.objects.select_related("agent", "account", "end_user").get(pk=lease.run_id)
-    if run.lease_token != lease.token:
-        raise LeaseLost(f"Run {run.pk} was taken away.")
-    all_turns = list(run.turns.order_by("index"))
-    turn = turns.current(run)
-    steps = list(run.steps.select_related("call").defer("call__raw_result").order_by("seq"))
-    rounds = list(
-        Round.objects.filter(turn=turn).exclude(
-            status__in=[RoundStatus.RESOLVED.value, RoundStatus.FAILED.value]
-        )
-        if turn
-        else []
-    )
+    run = run_of(lease)
+    all_turns, steps = _TURNS(run=run.pk), _STEPS(run=run.pk)
+    turn = next((each for each in all_turns if each.status != TurnStatus.FINISHED), None)
+    rounds = _ROUNDS(turn=turn.pk) if turn else []
+    return view_of(run, all_turns, turn, steps, rounds)
+
+
+def run_of(lease: Lease) -> Run:
+    """The run's row with its agent, account and end user; raises LeaseLost if it is no longer this lease's."""
+    run = _RUN.first(run=lease.run_id)
+    if run is None or run.lease_token != lease.token:
+        raise LeaseLost(f"Run {lease.run_id} was taken away.")
+    return run
+
+
+def view_of(
+    run: Run, all_turns: Sequence[Turn], turn: Turn | None, steps: Sequence[Step], rounds: Sequence[Round]
+) -> View:
+    """The view that these rows give: every turn and step of the run, the current turn, its rounds that are not over."""
     return View(
         run=run,
+        turns=all_turns,
         turn=turn,
+        all_steps=steps,
         steps=[step for step in steps if turn and step.turn_id == turn.pk],
         rounds=rounds,
         journal=_journal(run, all_turns, steps, turn),
