@@ -48,7 +48,10 @@ def one_at_a_time() -> Iterator[None]:
         return
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_lock(%s)", [PREPARING])
+        # A migration may think for longer between two statements than a worker may.
+        cursor.execute("SET idle_in_transaction_session_timeout = 0")
         yield
+        cursor.execute("RESET idle_in_transaction_session_timeout")
         cursor.execute("SELECT pg_advisory_unlock(%s)", [PREPARING])
 
 

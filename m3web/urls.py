@@ -6,6 +6,7 @@ from django.contrib import admin
 from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import URLPattern, URLResolver, include, path
 
+from m3web import health
 from m3web.api.routes import NothingHere
 from m3web.sign_in import AdminSignInForm, SignInForm
 from m3web.slashes import other_slash
@@ -22,6 +23,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
         name="login",
     ),
     path("logout", LogoutView.as_view(), name="logout"),
+    path("healthz", health.healthz, name="healthz"),
+    path("readyz", health.readyz, name="readyz"),
     path("admin/", admin.site.urls),
     path("api/v2/", include("m3web.api.routes")),
     path("api/<path:elsewhere>", NothingHere.as_view()),

@@ -23,8 +23,8 @@ HINTS: Final = "m3_hints"
 WAKES: Final = "m3_wakes"
 """A run whose wake another worker than its driver was told of; the payload is its id."""
 
-MAX_BYTES: Final = 7_900
-"""What one notice may carry; PostgreSQL refuses 8,000 bytes."""
+WEBHOOKS: Final = "m3_webhooks"
+"""There is something to send; no payload."""
 
 PAUSE: Final = 0.5
 """Seconds between two attempts to connect."""

@@ -7,11 +7,16 @@ import contextlib
 import logging
 import os
 import uuid
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
+from typing import Any
 
-from runs import binding, clock, db, lease, notices
+from django.db import DatabaseError
+
+from runs import binding, clock, db, hosts, lease, notices
 from runs.errors import SessionBusyError
 from runs.gate import Gate
+from runs.models import Run
 from runs.worker.advance import advance
 
 log = logging.getLogger(__name__)
@@ -64,9 +69,22 @@ class Driver:
         return driven
 
     def tell(self, run_id: int) -> None:
-        """Another worker was woken for a run. If it is driven here it looks again; else it is not for us."""
+        """A worker was woken for a run that is not its own to drive. If it is driven here it looks again."""
         if run_id in self.active:
             self.kick(run_id)
+        else:
+            self._aside(self._take_pinned(run_id))
+
+    async def _take_pinned(self, run_id: int) -> None:
+        """A run that only this host can go on with, and that nobody drives, is for us after all."""
+        with contextlib.suppress(DatabaseError):  # the sweep finds it
+            if await db.read(_waits_here, run_id):
+                self.kick(run_id)
+
+    def _aside(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._waking.add(task)
+        task.add_done_callback(self._waking.discard)
 
     async def stop(self, within: float = 0.0) -> None:
         """Let calls that are at work come to their end `within` so many seconds, then give back every run."""
@@ -121,8 +139,9 @@ class Driver:
 
     def _end_sleep(self, run_id: int) -> None:
         """More punctual than the sweep, which finds the same sleeper if this process is gone by then."""
-        if self.stopping.is_set():
-            return
-        task = asyncio.ensure_future(db.write(lease.wake, run_id))
-        self._waking.add(task)
-        task.add_done_callback(self._waking.discard)
+        if not self.stopping.is_set():
+            self._aside(db.write(lease.wake, run_id))
+
+
+def _waits_here(run_id: int) -> bool:
+    return hosts.shared() and Run.objects.due(clock.now()).filter(pk=run_id, pin=hosts.here()).exists()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Coroutine
+import random
+from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 from django.conf import settings
@@ -14,7 +15,7 @@ from django.db import DatabaseError, OperationalError
 from runs import database, db, engines, notices, push
 from runs.engines.driver import Driver
 from runs.gate import Gate
-from runs.webhooks import deliveries
+from runs.webhooks import deliveries, outbox
 from runs.webhooks.sender import Sender
 from runs.worker.deadlines import sweep
 from runs.worker.presence import attend
@@ -93,7 +94,10 @@ class Worker:
         """What runs beside the driving until the end."""
         if not notices.available():
             return [forget_old()]
-        heard = {notices.WAKES: lambda payload: self.driver.tell(int(payload))}
+        heard: dict[str, Callable[[str], None]] = {
+            notices.WAKES: lambda run_id: self.driver.tell(int(run_id)),
+            notices.WEBHOOKS: lambda _: outbox.look(),
+        }
         return [forget_old(), notices.listen(heard, self._may_have_missed)]
 
     async def _begin(self) -> None:
@@ -110,7 +114,10 @@ class Worker:
     async def _sweep(self) -> None:
         """Start what is due. A database server that is gone for a while ends nothing: the next sweep looks again."""
         try:
-            for run_id in (await db.write(sweep))[: self._most()]:
+            due = await db.write(sweep)
+            # In any order: those that this worker must leave to others keep none from it.
+            random.shuffle(due)
+            for run_id in due[: self._most()]:
                 self.driver.kick(run_id)
         except OperationalError as error:
             if database.current().file is not None:
@@ -122,7 +129,8 @@ class Worker:
         return None
 
     def _may_have_missed(self) -> None:
-        """Words from other workers were lost for a while: every run that is driven here looks again."""
+        """Words from others were lost for a while: every run that is driven here looks again, and the sender."""
+        outbox.look()
         for run_id in list(self.driver.active):
             self.driver.tell(run_id)
 

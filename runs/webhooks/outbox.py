@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from django.db import transaction
 
-from runs import clock
+from runs import clock, notices
 from runs.asked import QUESTION_TOOL, requests_of
 from runs.durations import utc_text
 from runs.models import Event, Round, Run, Turn, WebhookDelivery, WebhookEndpoint
@@ -58,8 +58,18 @@ def note(event: Event, run: Run, turn: Turn | None) -> None:
 
 
 def announce() -> None:
-    """Tell the sender of this process, if there is one, once the transaction has committed."""
-    transaction.on_commit(lambda: _wake() if _wake is not None else None, robust=True)
+    """Tell a sender once the transaction has committed: that of this process, or those of workers elsewhere."""
+    transaction.on_commit(look if _wake is not None else _tell_workers, robust=True)
+
+
+def look() -> None:
+    """Have the sender of this process look for what is due, if there is one. From any thread."""
+    if _wake is not None:
+        _wake()
+
+
+def _tell_workers() -> None:
+    notices.send(notices.WEBHOOKS, "")
 
 
 def _message_or_run(told: WebhookEvent, turn: Turn | None) -> WebhookEvent:
