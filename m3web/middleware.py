@@ -8,11 +8,11 @@ from collections.abc import Callable
 from django.conf import settings
 from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import render
+from django.template.loader import render_to_string
 
 from m3web.api.errors import envelope, headers_of
 from runs import races
-from runs.errors import M3Error, TryAgain
+from runs.errors import DatabaseAway, M3Error, TryAgain
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +40,9 @@ def error_response(request: HttpRequest, error: M3Error) -> HttpResponse:
     if wants_json(request):
         return JsonResponse(envelope(error), status=error.status, headers=headers_of(error))
     template = "errors/notice.html" if getattr(request, "htmx", False) else "errors/error.html"
-    response = render(request, template, {"error": error}, status=error.status)
+    # Whose page it is would have to be looked up; without a database it is nobody's.
+    shown_to = None if isinstance(error, DatabaseAway) else request
+    response = HttpResponse(render_to_string(template, {"error": error}, shown_to), status=error.status)
     for name, value in headers_of(error).items():
         response[name] = value
     return response
@@ -91,6 +93,9 @@ class ErrorPageMiddleware:
         if races.refused_for_now(exception):
             logger.warning("a page's request lost a race: %s", exception)
             return error_response(request, TryAgain())
+        if races.away(exception):
+            logger.warning("a page's request had no database: %s", str(exception).strip())
+            return error_response(request, DatabaseAway())
         if isinstance(exception, RequestDataTooBig):
             return error_response(
                 request, PayloadTooLarge("The request is too large. Send less; nothing was stored.")

@@ -66,6 +66,8 @@ def serve(
         push.connect(twisted_loop)
         if push.bridged():
             relays.append(twisted_loop.create_task(push.relay()))
+        elif push.carried():
+            relays.append(twisted_loop.create_task(push.watch()))
         if worker is not None:
             beside = twisted_loop.create_task(worker())
             beside.add_done_callback(_stop_with)

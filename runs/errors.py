@@ -66,6 +66,19 @@ class TryAgain(M3Error):
         )
 
 
+class DatabaseAway(M3Error):
+    """The database server does not answer (`runs.races`). What was sent may have been stored or not."""
+
+    code = "database_away"
+    status = 503
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The database does not answer at the moment. If you sent something, send it again under the same key: it "
+            "counts once."
+        )
+
+
 class EgressRefused(M3Error):
     """A URL that this installation must not call (private address, wrong scheme, userinfo)."""
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 import sqlite3
 from typing import Final
 
+from django.db import InterfaceError, OperationalError
+
 _LOST: Final = frozenset(
     {
         "40001",  # serialization failure
@@ -23,6 +25,15 @@ _LOST: Final = frozenset(
 def lost(error: BaseException) -> bool:
     """Whether a transaction failed in a way that beginning it anew may mend."""
     return getattr(error.__cause__, "sqlstate", None) in _LOST
+
+
+def away(error: BaseException) -> bool:
+    """Whether the database server could not be reached, or was lost on the way. One that refuses has words for it."""
+    if not isinstance(error, OperationalError | InterfaceError):
+        return False
+    state = getattr(error.__cause__, "sqlstate", None)
+    postgres = type(error.__cause__).__module__.startswith("psycopg")
+    return postgres and (state is None or state.startswith(("08", "57P")))
 
 
 def refused_for_now(error: BaseException) -> bool:

@@ -13,7 +13,7 @@ from rest_framework import exceptions
 from rest_framework.response import Response
 
 from runs import races
-from runs.errors import M3Error, TryAgain
+from runs.errors import DatabaseAway, M3Error, TryAgain
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ def envelope(error: M3Error) -> dict[str, Any]:
 
 def headers_of(error: M3Error) -> dict[str, str]:
     """What an answer says beside its body."""
-    return {"Retry-After": "1"} if isinstance(error, TryAgain) else {}
+    return {"Retry-After": "1"} if isinstance(error, TryAgain | DatabaseAway) else {}
 
 
 def handle(exception: Exception, context: Mapping[str, Any]) -> Response:
@@ -47,6 +47,9 @@ def handle(exception: Exception, context: Mapping[str, Any]) -> Response:
     if races.refused_for_now(exception):
         logger.warning("an API request lost a race: %s", exception)
         exception = TryAgain()
+    elif races.away(exception):
+        logger.warning("an API request had no database: %s", str(exception).strip())
+        exception = DatabaseAway()
     if isinstance(exception, M3Error):
         return Response(envelope(exception), status=exception.status, headers=headers_of(exception))
     if isinstance(exception, Http404):

@@ -140,7 +140,7 @@ def test_a_database_server_that_was_away_ends_nothing(pair: Pair) -> None:
         admin.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false')
         admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name])
         wait_for(lambda: "does not answer" in pair.one.text() + pair.two.text(), "a worker to miss it")
-        assert here.client.get("/runs").status_code == 500
+        assert here.client.get("/runs").status_code == 503
         admin.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true')
 
     run = here.start(pair.agent("sleeps"))
