@@ -10,15 +10,12 @@ from typing import Any
 
 import pytest
 from django.conf import LazySettings
-from django.core.management import CommandError, call_command
-from django.db import transaction
 
 from approvals.models import Policy
 from m3web.moving import exporting, importing, secrets, tables
 from m3web.moving.refusals import Refused
-from runs import closing
-from runs.models import Account, Event, Membership, Role, Round, Run, Server, User
-from tests.people import person
+from runs.models import Account, Event, Membership, Round, Run, Server, User
+from tests.services.moving import lines_of, load, wipe
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -35,22 +32,6 @@ def file(
     exporting.hand_over(account, path, alone=True)
     wipe(account)
     return path
-
-
-def wipe(account: Account) -> None:
-    """As if it had never been here."""
-    users = [row.pk for row in tables.rows_of(tables.USERS, account)]
-    with transaction.atomic():
-        for label in reversed(tables.labels()[1:]):
-            rows = tables.model_of(label)._base_manager.filter(
-                pk__in=list(tables.rows_of(label, account).values_list("pk", flat=True))
-            )
-            rows._raw_delete(rows.db)
-        User.objects.filter(pk__in=users).delete()
-
-
-def load(path: Path, **how: Any) -> importing.Imported:
-    return importing.load(path, secrets.own(), **how)
 
 
 def refused(path: Path, words: str) -> None:
@@ -186,10 +167,6 @@ def test_somebody_who_is_here_already_gets_a_membership_and_keeps_the_password(f
     assert Membership.objects.get(user__username="alice").account.slug == "acme"
 
 
-def lines_of(file: Path) -> list[Any]:
-    return [json.loads(line) for line in file.read_text().splitlines()[1:-1]]
-
-
 @pytest.mark.parametrize("somebody", [False, True])
 def test_a_superuser_stays_one_only_where_nobody_was_before(file: Path, somebody: bool) -> None:
     def raise_(lines: list[Any]) -> None:
@@ -235,69 +212,3 @@ def test_a_server_that_this_host_does_not_offer_is_named(file: Path, settings: L
     wipe(Account.objects.get())
     settings.M3.stdio_servers = {"desk": {"command": "another"}}
     assert any(note.startswith("Server desk starts another command here") for note in load(file).notes)
-
-
-# --- exporting --------------------------------------------------------------------------------------------
-
-
-def test_a_copy_leaves_the_account_open_and_comes_closed(
-    tmp_path: Path, account: Account, make_run: Any
-) -> None:
-    run = make_run()
-    exporting.copy(account, tmp_path / "copy")
-    assert Account.objects.get().closed_at is None
-    wipe(account)
-    load(tmp_path / "copy")
-    copied = Account.objects.get()
-    assert copied.closed_at is not None
-    assert Run.objects.get(pk=run.pk).lease_until == closing.NEVER
-    with pytest.raises(Refused, match="came as a copy"):
-        exporting.hand_over(copied, tmp_path / "again", alone=True)
-
-
-def test_an_export_that_fails_leaves_no_file_and_the_account_open(
-    tmp_path: Path, account: Account, desk: Server, settings: LazySettings
-) -> None:
-    Server.objects.filter(pk=desk.pk).update(headers={"X": "hush"})
-    settings.SECRET_KEY = "another one" * 5
-    with pytest.raises(Refused, match=f"A secret of runs.server {desk.pk} cannot be read"):
-        exporting.hand_over(account, tmp_path / "acme", alone=True)
-    assert list(tmp_path.iterdir()) == []
-    assert Account.objects.get().closed_at is None
-
-
-def test_a_file_that_is_there_is_not_overwritten_and_the_account_stays_open(
-    tmp_path: Path, account: Account
-) -> None:
-    (tmp_path / "acme").write_text("mine")
-    with pytest.raises(Refused, match="is there already"):
-        exporting.hand_over(account, tmp_path / "acme", alone=True)
-    assert (tmp_path / "acme").read_text() == "mine"
-    assert Account.objects.get().closed_at is None
-
-
-def test_an_account_that_was_handed_over_can_be_written_again(tmp_path: Path, account: Account) -> None:
-    first = exporting.hand_over(account, tmp_path / "one", alone=True)
-    second = exporting.hand_over(Account.objects.get(), tmp_path / "two", alone=True)
-    assert first.rows == second.rows
-    assert (tmp_path / "one").stat().st_mode & 0o777 == 0o600
-
-
-def test_reopening_needs_the_word_that_it_goes_on_nowhere_else(tmp_path: Path, account: Account) -> None:
-    exporting.hand_over(account, tmp_path / "acme", alone=True)
-    with pytest.raises(CommandError, match="--nowhere-else"):
-        call_command("reopen")
-    call_command("reopen", "--nowhere-else")
-    assert Account.objects.get().closed_at is None
-
-
-def test_only_this_account_is_in_the_file(
-    tmp_path: Path, account: Account, other_account: Account, otto: User
-) -> None:
-    person("both", account, Role.VIEWER)
-    Membership.objects.create(account=other_account, user=User.objects.get(username="both"), role="admin")
-    exporting.copy(account, tmp_path / "acme")
-    text = (tmp_path / "acme").read_text()
-    assert "Globex" not in text
-    assert "otto" not in text
-    assert text.count('"runs.membership",{') == 1

@@ -1,0 +1,122 @@
+"""An export closes the account and writes all of it, or changes nothing; a copy is of one moment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import LazySettings
+from django.core.management import CommandError, call_command
+from django.db import connections
+
+from approvals.gate import PolicyGate
+from m3web.moving import exporting
+from m3web.moving.refusals import Refused
+from runs import closing, lease
+from runs.engines.in_process import InProcess
+from runs.models import Account, Membership, Role, Run, Server, User
+from tests.people import person
+from tests.services.moving import lines_of, load, wipe
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_a_copy_leaves_the_account_open_and_comes_closed(
+    tmp_path: Path, account: Account, make_run: Any
+) -> None:
+    run = make_run()
+    exporting.copy(account, tmp_path / "copy")
+    assert Account.objects.get().closed_at is None
+    wipe(account)
+    load(tmp_path / "copy")
+    copied = Account.objects.get()
+    assert copied.closed_at is not None
+    assert Run.objects.get(pk=run.pk).lease_until == closing.NEVER
+    with pytest.raises(Refused, match="came as a copy"):
+        exporting.hand_over(copied, tmp_path / "again", alone=True)
+
+
+def test_a_copy_is_of_one_moment_and_nobody_waits_for_it(
+    tmp_path: Path, account: Account, make_run: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = make_run()
+    begun: list[int] = []
+    counters = exporting.sequences.highest
+
+    def meanwhile() -> dict[str, int]:
+        """Between the counts and the rows somebody else starts a run."""
+        with ThreadPoolExecutor(1) as pool:
+            begun.append(pool.submit(lambda: make_run().pk).result(timeout=60))
+            pool.submit(connections.close_all).result()
+        return counters()
+
+    monkeypatch.setattr(exporting.sequences, "highest", meanwhile)
+    exporting.copy(account, tmp_path / "acme")
+    assert Run.objects.filter(pk__in=begun).count() == 1
+    assert [row["id"] for label, row in lines_of(tmp_path / "acme") if label == "runs.run"] == [first.pk]
+
+
+def test_nobody_exports_while_a_process_drives_runs(tmp_path: Path, account: Account, make_run: Any) -> None:
+    working = InProcess(PolicyGate())
+    working.lock()
+    assert lease.claim(make_run().pk, working.owner)
+    try:
+        with pytest.raises(
+            CommandError, match=r"Another process already works on|is at work on runs of Acme"
+        ):
+            call_command("export", str(tmp_path / "acme"))
+    finally:
+        working.unlock()
+    assert Account.objects.get().closed_at is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_export_that_fails_leaves_no_file_and_the_account_open(
+    tmp_path: Path, account: Account, desk: Server, settings: LazySettings
+) -> None:
+    Server.objects.filter(pk=desk.pk).update(headers={"X": "hush"})
+    settings.SECRET_KEY = "another one" * 5
+    with pytest.raises(Refused, match=f"A secret of runs.server {desk.pk} cannot be read"):
+        exporting.hand_over(account, tmp_path / "acme", alone=True)
+    assert list(tmp_path.iterdir()) == []
+    assert Account.objects.get().closed_at is None
+
+
+def test_a_file_that_is_there_is_not_overwritten_and_the_account_stays_open(
+    tmp_path: Path, account: Account
+) -> None:
+    (tmp_path / "acme").write_text("mine")
+    with pytest.raises(Refused, match="is there already"):
+        exporting.hand_over(account, tmp_path / "acme", alone=True)
+    assert (tmp_path / "acme").read_text() == "mine"
+    assert Account.objects.get().closed_at is None
+
+
+def test_an_account_that_was_handed_over_can_be_written_again(tmp_path: Path, account: Account) -> None:
+    first = exporting.hand_over(account, tmp_path / "one", alone=True)
+    second = exporting.hand_over(Account.objects.get(), tmp_path / "two", alone=True)
+    assert first.rows == second.rows
+    assert (tmp_path / "one").stat().st_mode & 0o777 == 0o600
+
+
+def test_reopening_needs_the_word_that_it_goes_on_nowhere_else(tmp_path: Path, account: Account) -> None:
+    exporting.hand_over(account, tmp_path / "acme", alone=True)
+    with pytest.raises(CommandError, match="--nowhere-else"):
+        call_command("reopen")
+    call_command("reopen", "--nowhere-else")
+    assert Account.objects.get().closed_at is None
+
+
+def test_only_this_account_is_in_the_file(
+    tmp_path: Path, account: Account, other_account: Account, otto: User
+) -> None:
+    person("both", account, Role.VIEWER)
+    Membership.objects.create(account=other_account, user=User.objects.get(username="both"), role="admin")
+    exporting.copy(account, tmp_path / "acme")
+    text = (tmp_path / "acme").read_text()
+    assert "Globex" not in text
+    assert "otto" not in text
+    assert text.count('"runs.membership",{') == 1
