@@ -1,8 +1,9 @@
 """`python -m tests.on_postgres [pytest arguments]`: the tests that meet the database, on PostgreSQL and Redis.
 
 Not here: what knows no database (`tests/core`, `tests/mcp`, `tests/npm_servers`, `tests/conformance`), what works on
-SQLite files of its own whatever the installation has (`tests/handles`, and `ON_FILES`), and of the browser all but its
-main job. Where a server is missing this says so and succeeds; under `M3_REQUIRE_ALL=1` it fails.
+SQLite files of its own whatever the installation has (`tests/handles`, and `ON_FILES`), what brings servers of its own
+in either pass (`tests/fleet`, `tests/engines`), and of the browser all but its main job. Where a server is missing this
+says so and succeeds; under `M3_REQUIRE_ALL=1` it fails.
 """
 
 from __future__ import annotations

@@ -34,6 +34,8 @@ _BROWSERS = ("chromium", "chromium-browser")
 _POSTGRES = "PostgreSQL 15 or newer (Debian: `apt-get install postgresql`)"
 _REDIS = "a Redis (Debian: `apt-get install redis-server`)"
 
+_NETWORKS = "network namespaces (Linux, as root; Debian: `apt-get install iproute2`)"
+
 servers = ExitStack()
 """Servers that this process started; closed when pytest ends."""
 _urls: dict[str, str] = {}
@@ -91,16 +93,37 @@ def repeats() -> int:
     return int(os.environ.get("M3_TEST_REPEATS", "20"))
 
 
+def postgres_binaries() -> Path:
+    """The folder with PostgreSQL's programs."""
+    from tests import stores  # only here: it needs a driver that not every test needs
+
+    binaries = stores.postgres_binaries()
+    require(binaries is not None, _POSTGRES)
+    assert binaries is not None
+    return binaries
+
+
+def redis_binary() -> str:
+    """The program `redis-server`."""
+    binary = shutil.which("redis-server")
+    require(binary is not None, _REDIS)
+    return str(binary)
+
+
+def networks() -> None:
+    """Go on if this process may lay out networks of its own."""
+    from tests.fleet.network import available
+
+    require(available(), _NETWORKS)
+
+
 def postgres_url() -> str:
     """A database on a PostgreSQL server whose user may create others; never one to put tables into."""
-    from tests import stores  # only here: it needs a driver that not every test needs
+    from tests import stores
 
     url = os.environ.get("M3_TEST_POSTGRES_URL") or _urls.get("postgres")
     if url is None:
-        binaries = stores.postgres_binaries()
-        require(binaries is not None, _POSTGRES)
-        assert binaries is not None
-        url = _urls["postgres"] = servers.enter_context(stores.postgres(binaries))
+        url = _urls["postgres"] = servers.enter_context(stores.postgres(postgres_binaries()))
     return url
 
 
@@ -110,10 +133,7 @@ def redis_url() -> str:
 
     url = os.environ.get("M3_TEST_REDIS_URL") or _urls.get("redis")
     if url is None:
-        binary = shutil.which("redis-server")
-        require(binary is not None, _REDIS)
-        assert binary is not None
-        url = _urls["redis"] = servers.enter_context(stores.redis(binary))
+        url = _urls["redis"] = servers.enter_context(stores.redis(redis_binary()))
     return url
 
 

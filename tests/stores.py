@@ -1,4 +1,4 @@
-"""A PostgreSQL and a Redis of our own: started on a loopback port in a temporary folder, stopped by their process.
+"""A PostgreSQL and a Redis of our own: started on a free port in a temporary folder, stopped by their process.
 
 PostgreSQL keeps fsync on and refuses to run as root, so as root it runs as the user that Debian's package makes.
 Both die with the process that started them, however that ends.
@@ -20,9 +20,9 @@ import psycopg
 
 from tests.mcp.bindings import free_port, listens, wait_for
 
+LOOPBACK = "127.0.0.1"
 _VERSIONS = ("15", "16", "17", "18")
 _SERVER_SETTINGS = {
-    "listen_addresses": "127.0.0.1",
     "unix_socket_directories": "",
     "max_connections": "200",
     "shared_buffers": "64MB",
@@ -41,8 +41,11 @@ def postgres_binaries() -> Path | None:
 
 
 @contextlib.contextmanager
-def postgres(binaries: Path) -> Iterator[str]:
-    """Run a fresh cluster; gives the URL of its maintenance database."""
+def postgres(binaries: Path, *, address: str = LOOPBACK, trusted: str | None = None) -> Iterator[str]:
+    """Run a fresh cluster on `address`; gives the URL of its maintenance database.
+
+    `trusted` is a network from which it lets everybody in, beside this machine.
+    """
     with tempfile.TemporaryDirectory(prefix="m3-postgres-") as folder:
         owner = _owner()
         if owner is not None:
@@ -52,27 +55,43 @@ def postgres(binaries: Path) -> Iterator[str]:
         make = ["-D", str(data), "-U", "m3", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8"]
         make += ["--locale-provider=icu", "--icu-locale=en", "--no-sync"]
         subprocess.run(
-            [*_as(owner), str(binaries / "initdb"), *make], check=True, capture_output=True, cwd=folder
+            [*dying_with_us(owner), str(binaries / "initdb"), *make],
+            check=True,
+            capture_output=True,
+            cwd=folder,
         )
-        options = [part for name, value in _SERVER_SETTINGS.items() for part in ("-c", f"{name}={value}")]
-        command = [*_as(owner), str(binaries / "postgres"), "-D", str(data), "-p", str(port), *options]
-        url = f"postgres://m3@127.0.0.1:{port}/postgres"
+        if trusted is not None:
+            with (data / "pg_hba.conf").open("a") as rules:
+                rules.write(f"host all all {trusted} trust\n")
+        wanted = {"listen_addresses": address, **_SERVER_SETTINGS}
+        options = [part for name, value in wanted.items() for part in ("-c", f"{name}={value}")]
+        command = [
+            *dying_with_us(owner),
+            str(binaries / "postgres"),
+            "-D",
+            str(data),
+            "-p",
+            str(port),
+            *options,
+        ]
+        url = f"postgres://m3@{address}:{port}/postgres"
         with _running(command, Path(folder), stop=signal.SIGINT) as server:
             wait_for(lambda: server.poll() is not None or _accepts(url), "PostgreSQL to accept connections")
             yield url
 
 
 @contextlib.contextmanager
-def redis(binary: str) -> Iterator[str]:
-    """Run a Redis that keeps nothing; gives its URL."""
+def redis(binary: str, *, address: str = LOOPBACK) -> Iterator[str]:
+    """Run a Redis that keeps nothing on `address`; gives its URL."""
     with tempfile.TemporaryDirectory(prefix="m3-redis-") as folder:
         port = free_port()
-        command = [*_as(None), binary, "--port", str(port), "--bind", "127.0.0.1", "--dir", folder]
+        command = [*dying_with_us(), binary, "--port", str(port), "--bind", address, "--dir", folder]
+        command += ["--protected-mode", "no"]
         with _running(
             [*command, "--save", "", "--appendonly", "no"], Path(folder), stop=signal.SIGTERM
         ) as server:
-            wait_for(lambda: server.poll() is not None or listens(port), "Redis to listen")
-            yield f"redis://127.0.0.1:{port}/0"
+            wait_for(lambda: server.poll() is not None or listens(port, address), "Redis to listen")
+            yield f"redis://{address}:{port}/0"
 
 
 def _owner() -> pwd.struct_passwd | None:
@@ -80,8 +99,8 @@ def _owner() -> pwd.struct_passwd | None:
     return pwd.getpwnam("postgres") if os.geteuid() == 0 else None
 
 
-def _as(owner: pwd.struct_passwd | None) -> list[str]:
-    """Run what follows as `owner`, and end it fast when the process that starts it ends."""
+def dying_with_us(owner: pwd.struct_passwd | None = None) -> list[str]:
+    """The beginning of a command that ends when its starter does, and runs as `owner` if that is said."""
     if shutil.which("setpriv") is None:
         return []
     identity = [f"--reuid={owner.pw_uid}", f"--regid={owner.pw_gid}", "--clear-groups"] if owner else []

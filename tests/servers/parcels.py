@@ -1,8 +1,9 @@
 """A parcel service of few lines, standard library only, so that a test may start it as often as it likes.
 
 `python parcels.py GENERATION`: `modern` returns its questions, `legacy` asks them on the open session. Tools: `book`
-asks for an address, `insure` for a cover and for consent to a page, `label` asks nothing, `hang` never answers. What
-really happened is counted in the file that M3_EFFECTS names.
+asks for an address, `insure` for a cover and for consent to a page, `label` asks nothing, `haul` is at work until there
+is a file named `until`, `hang` never answers. What really happened is counted in the file that M3_EFFECTS names, under
+the `tag` of the call if it has one.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from typing import Any
 
 ADDRESS = {
@@ -18,7 +20,9 @@ ADDRESS = {
     "required": ["street", "city"],
 }
 COVER = {"type": "object", "properties": {"level": {"enum": ["basic", "full"]}}, "required": ["level"]}
-TOOLS = [{"name": name, "inputSchema": {"type": "object"}} for name in ("book", "insure", "label", "hang")]
+TOOLS = [
+    {"name": name, "inputSchema": {"type": "object"}} for name in ("book", "insure", "label", "haul", "hang")
+]
 
 
 def send(**message: Any) -> None:
@@ -71,6 +75,12 @@ def asked(name: str, params: dict[str, Any]) -> dict[str, Any] | None:
 
 def call(name: str, params: dict[str, Any]) -> dict[str, Any]:
     answers: dict[str, Any] = {}
+    arguments = params.get("arguments") or {}
+    tag = {"tag": arguments["tag"]} if "tag" in arguments else {}
+    if name == "haul":
+        effect("haul began", **tag)
+        while not os.path.exists(arguments["until"]):
+            time.sleep(0.05)
     if name in QUESTIONS:
         given_answers = asked(name, params)
         if given_answers is None:
@@ -78,7 +88,7 @@ def call(name: str, params: dict[str, Any]) -> dict[str, Any]:
         answers = given_answers
     done = all(answer["action"] == "accept" for answer in answers.values())
     if done:
-        effect(name, answers=answers)
+        effect(name, answers=answers, **tag)
     given = {key: answer.get("content") for key, answer in answers.items()}
     return {"resultType": "complete", "content": [], "structuredContent": {"done": done, "given": given}}
 

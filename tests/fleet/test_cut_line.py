@@ -1,0 +1,94 @@
+"""A machine that nobody can reach for a while: the line between it and the servers is cut, and healed again."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fleet.machines import DEAF, Fleet
+from tests.fleet.network import Silence
+
+ANSWERED_WITHIN = 40.0
+"""Seconds in which a machine says that it cannot reach the database: 10 for a connection, and a busy test machine."""
+
+
+@pytest.mark.parametrize("how", list(Silence))
+def test_the_other_machine_goes_on_with_a_call_and_what_the_cut_off_one_writes_late_is_refused(
+    fleet: Fleet, tmp_path: Path, how: Silence
+) -> None:
+    until = tmp_path / "until"
+    with fleet.b.worker_frozen():
+        started = fleet.start(fleet.a, "hauls", until=str(until))
+        started.is_under_way()
+        fleet.network.cut("a", how)
+
+    unknown = started.pause(fleet.b, "outcome")
+    fleet.network.heal("a")
+    until.touch()
+
+    assert fleet.answer(fleet.b, unknown).status_code == 200
+    assert started.ended() == ("completed", None)
+    assert fleet.effects("haul began", started.tag) == 2, "once, and once more by permission"
+    results = "select count(*) from runs_event where run_id = %s and type = 'tool_call.result'"
+    assert fleet.query(results, started.run) == [(1,)]
+    assert fleet.a.run("manage.py", "audit", "verify")
+
+
+@pytest.mark.parametrize("how", list(Silence))
+def test_a_decision_is_refused_in_time_while_the_line_is_cut_and_counts_once_when_it_is_sent_again(
+    fleet: Fleet, how: Silence
+) -> None:
+    started = fleet.start(fleet.a, "asks")
+    pause = started.pause(fleet.a)
+    with fleet.a.page(fleet.a.sign_in()) as page:
+        fleet.network.cut("a", how)
+        before = time.monotonic()
+        refused = fleet.answer(fleet.a, pause)
+        took = time.monotonic() - before
+        shown = fleet.a.look("/")
+
+        assert (refused.status_code, refused.json()["error"]["error_code"]) == (503, "database_away")
+        assert refused.headers["Retry-After"] == "1"
+        assert took < ANSWERED_WITHIN
+        assert shown.status_code == 503
+
+        fleet.network.heal("a")
+        for _ in range(2):
+            started.until(lambda: accepted(fleet, pause), "the decision to be taken")
+        page.until(type="run", run_id=started.run, status="finished")
+    assert started.ended() == ("completed", None)
+    assert fleet.effects("label", started.tag) == 1
+    answers = "select count(*) from runs_event where run_id = %s and type = 'question.response'"
+    assert fleet.query(answers, started.run) == [(1,)]
+
+
+@pytest.mark.parametrize("how", list(Silence))
+def test_a_machine_that_was_cut_off_works_again_by_itself_and_its_open_pages_hear_again(
+    fleet: Fleet, how: Silence
+) -> None:
+    with fleet.a.page(fleet.a.sign_in()) as page:
+        mark = fleet.a.mark()
+        fleet.network.cut("a", how)
+        missed = fleet.start(fleet.b, "asks")
+        pause = missed.pause(fleet.b)
+        fleet.a.notices(DEAF, since=mark)
+        heard = len(page.told)
+        fleet.network.heal("a")
+
+        assert page.until(type="hello", since=heard)["pending_count"] >= 1
+        assert fleet.answer(fleet.a, pause).status_code == 200
+        with fleet.b.worker_frozen():
+            later = fleet.start(fleet.b, "asks")
+            page.until(type="pause", run_id=later.run, status="pending")
+            assert fleet.answer(fleet.b, later.pause(fleet.b)).status_code == 200
+            assert (missed.ended(), later.ended()) == (("completed", None),) * 2
+
+
+def accepted(fleet: Fleet, pause: dict[str, Any]) -> bool:
+    """Whether machine A takes the decision; it may not reach the database yet."""
+    answer = fleet.answer(fleet.a, pause)
+    assert answer.status_code in (200, 503), answer.text
+    return answer.status_code == 200
