@@ -9,7 +9,16 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import answer_to_line, api, machine, parked, pause_to_card, policies
+from benchmarks import (
+    answer_to_line,
+    api,
+    machine,
+    parked,
+    pause_to_card,
+    policies,
+    resume_latency,
+    throughput,
+)
 from benchmarks.figures import Report
 
 BENCHMARKS: dict[str, Callable[[Path, float], Report]] = {
@@ -18,6 +27,8 @@ BENCHMARKS: dict[str, Callable[[Path, float], Report]] = {
     "parked": parked.run,
     "policies": policies.run,
     "api": api.run,
+    "resume_latency": resume_latency.run,
+    "throughput": throughput.run,
 }
 
 
