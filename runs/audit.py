@@ -63,7 +63,7 @@ def note(
         previous=ledger.head,
     )
     ledger.head = entry.hash = digest(content(entry))
-    entry.save(force_insert=True)
+    prepared.insert(entry)
     prepared.save(ledger, ("head",))
     return entry
 

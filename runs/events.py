@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import F
 from django.utils import timezone
 
-from runs import chains, push
+from runs import chains, prepared, push
 from runs.canonical import digest
 from runs.models import Account, Event, Round, Run, Turn, User
 from runs.prepared import Number, Param, Rows, Update
@@ -66,7 +66,7 @@ def record(
         previous=run.event_head,
     )
     event.hash = chain_hash(event)
-    event.save(force_insert=True)
+    prepared.insert(event)
     _CHAIN(run=run.pk, head=event.hash)
     run.event_head = event.hash
     outbox.note(event, run, turn)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from django.db import connection
-from django.db.models import Expression, Field, Func, IntegerField, Model, QuerySet
+from django.db.models import AutoField, Expression, Field, Func, IntegerField, Model, QuerySet
 from django.db.models.query import ModelIterable, get_related_populators
 from django.db.models.sql import UpdateQuery
 from django.db.models.sql.compiler import SQLCompiler
@@ -97,6 +97,31 @@ def save(row: Model, fields: Sequence[str]) -> None:
     values = {field.attname: field.pre_save(row, add=False) for field in known}
     if not update(pk=row.pk, **values):
         raise model.DoesNotExist(f"{row} exists no longer.")  # type: ignore[attr-defined]
+
+
+def insert(row: Model) -> None:
+    """`row.save(force_insert=True)`; a key that the database makes is set."""
+    model = type(row)
+    sql, fields, made = _cached((model, "insert"), lambda: _inserting(model))
+    values = [field.get_db_prep_save(field.pre_save(row, add=True), connection) for field in fields]
+    with connection.cursor() as cursor:
+        cursor.execute(sql, values)
+        if made is not None:
+            (key,) = cursor.fetchone()
+            setattr(row, made, key)
+    row._state.adding, row._state.db = False, connection.alias
+
+
+def _inserting(model: type[Model]) -> tuple[str, Sequence[Any], str | None]:
+    """The SQL, the fields whose values it takes, and the name of the key that the database makes, if it makes one."""
+    key: Any = model._meta.pk
+    made = key.attname if isinstance(key, AutoField) else None
+    fields: list[Any] = [field for field in model._meta.concrete_fields if field.attname != made]
+    quote = connection.ops.quote_name
+    columns, places = ", ".join(quote(field.column) for field in fields), ", ".join(["%s"] * len(fields))
+    returning = f" RETURNING {quote(key.column)}" if made else ""
+    table = quote(model._meta.db_table)
+    return f"INSERT INTO {table} ({columns}) VALUES ({places}){returning}", fields, made  # noqa: S608 - our own names
 
 
 def _saving(model: type[Model], fields: Sequence[Any]) -> Update:

@@ -12,12 +12,23 @@ from django.db import transaction
 from runs import clock, notices
 from runs.asked import QUESTION_TOOL, requests_of
 from runs.durations import utc_text
-from runs.models import Event, Round, Run, Turn, WebhookDelivery, WebhookEndpoint
+from runs.models import Account, EndUser, Event, Round, Run, Turn, WebhookDelivery, WebhookEndpoint
+from runs.prepared import Param, Rows
 from runs.redaction import redact
 from runs.webhooks.words import STATUS, TOLD, WebhookEvent
 
 MAX_OUTPUT: Final = 100_000
 """Characters of a run's output that are sent; whoever gets less is told so."""
+
+_ACTIVE = Param("account", Account._meta.pk)
+_OF_ACCOUNT: Rows[WebhookEndpoint] = Rows(
+    lambda: WebhookEndpoint.objects.filter(account=_ACTIVE, end_user=None, active=True)
+)
+_OF_END_USER: Rows[WebhookEndpoint] = Rows(
+    lambda: WebhookEndpoint.objects.filter(
+        account=_ACTIVE, end_user=Param("end_user", EndUser._meta.pk), active=True
+    )
+)
 
 _wake: Callable[[], None] | None = None
 
@@ -33,8 +44,10 @@ def note(event: Event, run: Run, turn: Turn | None) -> None:
     told = TOLD.get(event.type)
     if told is None:
         return
-    scope = WebhookEndpoint.objects.filter(account=run.account_id, end_user=run.end_user_id, active=True)
-    endpoints = list(scope)
+    if run.end_user_id is None:
+        endpoints = _OF_ACCOUNT(account=run.account_id)
+    else:
+        endpoints = _OF_END_USER(account=run.account_id, end_user=run.end_user_id)
     if not endpoints:
         return
     told = _message_or_run(told, turn)

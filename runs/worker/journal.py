@@ -101,7 +101,7 @@ def _step(
     result: Mapping[str, Any] | None = None,
 ) -> Step:
     last = _LAST_STEP.first(run=run.pk)
-    return Step.objects.create(
+    step = Step(
         run=run,
         turn=turn,
         seq=last[0] + 1 if last else 1,
@@ -113,6 +113,8 @@ def _step(
         result=dict(result) if result else None,
         finished_at=timezone.now() if result else None,
     )
+    prepared.insert(step)
+    return step
 
 
 def _ask(run: Run, turn: Turn, proposal: Ask) -> Step:

@@ -11,7 +11,7 @@ from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 
 from runs import prepared
-from runs.models import Round, Run, Turn
+from runs.models import Round, Run, Step, Turn
 from runs.prepared import Number, Param, Rows, Update
 from runs.run_states import TurnStatus
 
@@ -105,3 +105,25 @@ def test_a_row_that_is_gone_is_not_saved(make_run: Callable[..., Run]) -> None:
     Turn.objects.all().delete()
     with pytest.raises(Turn.DoesNotExist, match="exists no longer"):
         prepared.save(turn, ("status",))
+
+
+def test_an_inserted_row_is_as_django_stores_it_and_knows_its_key(make_run: Callable[..., Run]) -> None:
+    run = make_run()
+    fields = {
+        "run": run,
+        "turn": run.turns.get(),
+        "kind": "say",
+        "params": {"text": "\x00 ünï"},
+        "result": None,
+    }
+    mine, wanted = Step(seq=1, path="a", **fields), Step.objects.create(seq=2, path="b", **fields)
+    prepared.insert(mine)
+    rows = [Step.objects.values().get(pk=step.pk) for step in (mine, wanted)]
+    own = {"id", "seq", "path", "created_at"}
+    assert [{name: row[name] for name in row.keys() - own} for row in rows[:1]] == [
+        {name: rows[1][name] for name in rows[1].keys() - own}
+    ]
+    assert (rows[0]["seq"], rows[0]["path"], rows[0]["created_at"]) == (1, "a", mine.created_at)
+    mine.path = "c"
+    mine.save()  # it is known to be stored
+    assert Step.objects.filter(run=run, result__isnull=True).count() == 2
