@@ -18,6 +18,7 @@ _LOST: Final = frozenset(
         "40P01",  # deadlock detected
         "23503",  # foreign key violation: what a row refers to was removed meanwhile
         "23505",  # unique violation: the same row was made meanwhile
+        "25P03",  # idle in transaction for too long: this process stood still, and the server let nobody wait for it
     }
 )
 
