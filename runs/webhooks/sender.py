@@ -68,8 +68,8 @@ class Sender:
                     return
                 for attempt in taken:
                     self._start(attempt)
-        except DatabaseError:
-            log.warning("webhooks cannot be looked for; trying again", exc_info=True)
+        except DatabaseError as error:
+            log.warning("webhooks cannot be looked for (%s); trying again", str(error).strip())
 
     def _start(self, attempt: Attempt) -> None:
         task = asyncio.create_task(self._deliver(attempt))
