@@ -1,4 +1,4 @@
-"""Two machines for all tests of this process; each test begins with both of them whole."""
+"""Two machines for all tests of this folder; each test begins with both of them whole."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.fleet.machines import Fleet
 from tests.requirements import networks
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     networks()
     with Fleet(tmp_path_factory.mktemp("fleet")) as fleet:

@@ -33,8 +33,8 @@ PORT = 8000
 LEASE, SILENCE, HOST_GONE = 4, 3, 12
 """Seconds: short, so that the tests are."""
 
-DEAF = "hints do not get through"
-"""What a web server logs when it no longer hears hints."""
+DEAF, HEARS = "hints do not get through", "hints get through again"
+"""What a web server logs when it no longer hears hints, and when it does again."""
 
 SETTINGS = {
     "M3_SECRET_KEY": "the same for every process" * 2,
@@ -147,13 +147,14 @@ class Machine:
                 f"http://{self.address}:{PORT}{path}", cookies={"sessionid": "0" * 32}, timeout=PATIENCE
             )
 
-    def mark(self) -> int:
-        """How much its web server has logged so far."""
-        return len(self._log_of("web"))
+    def hears(self, wanted: bool) -> None:
+        """Wait until its web server has noticed that hints get through, or that they do not. A page has to be open."""
 
-    def notices(self, words: str, *, since: int) -> None:
-        """Wait until its web server has logged these words after a mark."""
-        wait_for(lambda: words in self._log_of("web")[since:], f"{self.name}: {words}", patience=PATIENCE)
+        def noticed() -> bool:
+            log = self._log_of("web")
+            return (log.rfind(DEAF) <= log.rfind(HEARS)) is wanted
+
+        wait_for(noticed, f"{self.name} to hear: {wanted}", patience=PATIENCE)
 
     def sign_in(self) -> str:
         """Alice signs in here; gives her cookie."""

@@ -11,7 +11,9 @@ import ctypes
 import os
 import shutil
 import signal
+import socket
 import subprocess
+import sys
 from collections.abc import Iterator
 from enum import StrEnum
 from functools import cache
@@ -21,6 +23,9 @@ from tests.mcp.bindings import wait_for
 
 _NEW_NETWORK = 0x40000000
 """CLONE_NEWNET of <sched.h>; Python has it, and `setns`, from 3.12 on only."""
+
+_WHOLE = "01"
+"""TCP_ESTABLISHED in /proc/net/tcp."""
 
 _OURS = Path("/proc/thread-self/ns/net")
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -41,7 +46,7 @@ def available() -> bool:
     if _ip() is None:
         return False
     try:
-        Namespace()
+        Namespace().close()
     except OSError:
         return False
     return True
@@ -77,6 +82,14 @@ class Namespace:
         with self.inside():
             done = subprocess.run([program, *words], capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"ip {' '.join(words)}: {done.stderr}"
+
+    def connections(self, to: str) -> int:
+        """How many connections to an address the system there takes for whole."""
+        with self.inside():
+            lines = Path("/proc/thread-self/net/tcp").read_text().splitlines()[1:]
+        other = f"{int.from_bytes(socket.inet_aton(to), sys.byteorder):08X}"  # as this file has it
+        fields = [line.split() for line in lines]
+        return sum(remote.startswith(f"{other}:") and state == _WHOLE for _, _, remote, state, *_ in fields)
 
     def processes(self) -> list[int]:
         """Who is there now."""

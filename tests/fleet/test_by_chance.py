@@ -14,8 +14,8 @@ KINDS = (("asks", "autonomous"), ("labels", "approval"), ("books", "autonomous")
 """A question of the agent, an approval, a server's form; each followed by one side effect."""
 
 EFFECT = {"asks": "label", "labels": "label", "books": "book"}
-RUNS = min(repeats(), 60)
-BLOWS = min(repeats() // 5, 10)
+RUNS = min(repeats(), 40)
+BLOWS = min(repeats() // 5, 6)
 ENDS_WITHIN = 300.0
 """Seconds for all that is left when everything is whole again, on a busy machine."""
 

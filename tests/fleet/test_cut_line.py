@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.fleet.machines import DEAF, Fleet
+from tests.fleet.machines import PATIENCE, Fleet
 from tests.fleet.network import Silence
+from tests.mcp.bindings import wait_for
 
 ANSWERED_WITHIN = 40.0
 """Seconds in which a machine says that it cannot reach the database: 10 for a connection, and a busy test machine."""
@@ -70,11 +71,12 @@ def test_a_machine_that_was_cut_off_works_again_by_itself_and_its_open_pages_hea
     fleet: Fleet, how: Silence
 ) -> None:
     with fleet.a.page(fleet.a.sign_in()) as page:
-        mark = fleet.a.mark()
+        fleet.a.hears(True)
         fleet.network.cut("a", how)
         missed = fleet.start(fleet.b, "asks")
         pause = missed.pause(fleet.b)
-        fleet.a.notices(DEAF, since=mark)
+        fleet.a.hears(False)
+        wait_for(lambda: nothing_holds(fleet), "every connection to count as broken", patience=PATIENCE)
         heard = len(page.told)
         fleet.network.heal("a")
 
@@ -85,6 +87,13 @@ def test_a_machine_that_was_cut_off_works_again_by_itself_and_its_open_pages_hea
             page.until(type="pause", run_id=later.run, status="pending")
             assert fleet.answer(fleet.b, later.pause(fleet.b)).status_code == 200
             assert (missed.ended(), later.ended()) == (("completed", None),) * 2
+
+
+def nothing_holds(fleet: Fleet) -> bool:
+    """Whether neither machine A nor PostgreSQL takes a connection between them for whole."""
+    here = [fleet.a.namespace.connections(to) for to in (fleet.postgres, fleet.redis)]
+    there = "select count(*) from pg_stat_activity where client_addr = %s"
+    return here == [0, 0] and fleet.query(there, fleet.a.address) == [(0,)]
 
 
 def accepted(fleet: Fleet, pause: dict[str, Any]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from tests.fleet.machines import DEAF, Fleet
+from tests.fleet.machines import Fleet
 
 AT_ONCE = 20.0
 """Seconds for a decision on a busy test machine: nothing in it waits for Redis."""
@@ -12,11 +12,12 @@ AT_ONCE = 20.0
 
 def test_without_redis_decisions_and_runs_go_on_and_pages_hear_again_when_it_is_back(fleet: Fleet) -> None:
     with fleet.a.page(fleet.a.sign_in()) as page, fleet.b.page(fleet.b.sign_in()) as other:
-        marks = {machine: machine.mark() for machine in (fleet.a, fleet.b)}
-        for machine in marks:
+        for machine in (fleet.a, fleet.b):
+            machine.hears(True)
+        for machine in (fleet.a, fleet.b):
             fleet.network.cut(machine.name, to=fleet.redis)
-        for machine, mark in marks.items():
-            machine.notices(DEAF, since=mark)
+        for machine in (fleet.a, fleet.b):
+            machine.hears(False)
 
         started = fleet.start(fleet.a, "asks")
         pause = started.pause(fleet.b)
