@@ -8,18 +8,20 @@ from typing import Final, Self
 from urllib.parse import urlencode
 
 from django.db.models import Count
-from django.db.models.functions import Coalesce, Least
 
 from approvals.cards import Row, row_for
 from runs.access import Actor
 from runs.models import Round
 from runs.models.exact import is_plain
-from runs.models.round import RoundQuerySet
+from runs.models.round import ENDS_AT, RoundQuerySet
 from runs.round_states import RoundKind
 from runs.visible import visible
 
 MOST_ROWS: Final = 200
 """Rows on one page; beyond them the list says how many more there are."""
+
+MOST_LOOKED_AT: Final = 5_000
+"""Pauses, in the order of the list, that are looked at for what the filters can offer."""
 
 KIND_LABELS: Final = {
     RoundKind.APPROVAL: "Approvals",
@@ -92,25 +94,35 @@ class Choices:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Inbox:
-    """The list as a page shows it; `total` counts what the filters let through, `waiting` everything."""
+class Counts:
+    """How much of which kind waits: the part of the list that every hint changes."""
 
     filters: Filters
-    rows: tuple[Row, ...]
-    total: int
-    waiting: int
     chips: tuple[Chip, ...]
-    choices: Choices
 
     @property
-    def more(self) -> int:
-        return self.total - len(self.rows)
+    def total(self) -> int:
+        """What the filters let through."""
+        return next(chip.count for chip in self.chips if chip.current)
 
     @property
     def several(self) -> bool:
         """Whether calls wait that could be allowed together (R21)."""
         calls = next((chip.count for chip in self.chips if chip.kind == RoundKind.APPROVAL), 0)
         return calls > 1 and self.filters.kind in ("", RoundKind.APPROVAL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inbox(Counts):
+    """The list as a page shows it; `waiting` counts everything, whatever the filters."""
+
+    rows: tuple[Row, ...]
+    waiting: int
+    choices: Choices
+
+    @property
+    def more(self) -> int:
+        return self.total - len(self.rows)
 
 
 def _plain(text: str) -> str:
@@ -123,11 +135,15 @@ def inbox_for(actor: Actor, filters: Filters) -> Inbox:
     return Inbox(
         filters=filters,
         rows=tuple(row_for(round_) for round_ in listed(actor, filters).for_cards()[:MOST_ROWS]),
-        total=next(chip.count for chip in chips if chip.current),
-        waiting=pending(actor).count(),
+        waiting=pending(actor).count() if filters.narrowed else chips[0].count,
         chips=chips,
         choices=_choices(actor, filters),
     )
+
+
+def counts_for(actor: Actor, filters: Filters) -> Counts:
+    """The same without rows, for a page that has them: it asks at every hint."""
+    return Counts(filters=filters, chips=_chips(actor, filters))
 
 
 def pending(actor: Actor) -> RoundQuerySet:
@@ -139,9 +155,7 @@ def listed(actor: Actor, filters: Filters) -> RoundQuerySet:
 
     New ones without a deadline come last, so that nothing moves under somebody's pointer.
     """
-    # Least of the two where there are both; SQLite and PostgreSQL disagree about the least of a value and null.
-    ends_at = Least(Coalesce("deadline", "continue_at"), Coalesce("continue_at", "deadline"))
-    return filters.apply(pending(actor)).order_by(ends_at.asc(nulls_last=True), "created_at", "pk")
+    return filters.apply(pending(actor)).order_by(ENDS_AT.asc(nulls_last=True), "created_at", "pk")
 
 
 def next_after(actor: Actor, filters: Filters, decided: str) -> Round | None:
@@ -151,7 +165,9 @@ def next_after(actor: Actor, filters: Filters, decided: str) -> Round | None:
 
 def lists(actor: Actor, filters: Filters, round_id: str) -> Round | None:
     """The pause if it stands in the list; None if it is over, filtered out, or somebody else's."""
-    return listed(actor, filters).for_cards().filter(pk=round_id).first() if is_plain(round_id) else None
+    # Mostly it is over, and to find that out costs a tenth of reading a card.
+    found = listed(actor, filters).filter(pk=round_id) if is_plain(round_id) else None
+    return found.for_cards().first() if found is not None and found.exists() else None
 
 
 def _chips(actor: Actor, filters: Filters) -> tuple[Chip, ...]:
@@ -160,7 +176,7 @@ def _chips(actor: Actor, filters: Filters) -> tuple[Chip, ...]:
         every.apply(pending(actor))
         .order_by()
         .values_list("kind")
-        .annotate(number=Count("pk"))
+        .annotate(number=Count("*"))
         .values_list("kind", "number")
     )
     kinds: Iterable[tuple[str, str, int]] = [
@@ -183,13 +199,11 @@ def _chips(actor: Actor, filters: Filters) -> tuple[Chip, ...]:
 
 
 def _choices(actor: Actor, filters: Filters) -> Choices:
-    waiting = pending(actor).order_by()
-    agents = {
-        (str(pk), visible(name))
-        for pk, name in waiting.values_list("run__agent", "run__agent__name").distinct()
-    }
-    users = {user for user in waiting.values_list("run__end_user__user_id", flat=True).distinct() if user}
-    servers = {name for name in waiting.values_list("server_name", flat=True).distinct() if name}
+    columns = ("run__agent", "run__agent__name", "run__end_user__user_id", "server_name")
+    waiting = set(listed(actor, Filters()).values_list(*columns)[:MOST_LOOKED_AT])
+    agents = {(str(pk), visible(name)) for pk, name, _, _ in waiting}
+    users = {user for _, _, user, _ in waiting if user}
+    servers = {server for _, _, _, server in waiting if server}
     return Choices(
         agents=tuple(sorted(agents, key=lambda pair: pair[1].lower())),
         users=_pairs(users | ({filters.user} if filters.user else set())),

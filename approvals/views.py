@@ -21,7 +21,7 @@ from approvals.answers import Posted, Problem, edit_form, problems_of, read_post
 from approvals.cards import Card, RememberChoice, card_for, questions_of, row_for
 from approvals.cards.remember import remember_choices, while_editing
 from approvals.forms import ElicitationForm
-from approvals.inbox import Filters, inbox_for, lists, next_after
+from approvals.inbox import Filters, counts_for, inbox_for, lists, next_after
 from runs import access
 from runs.access import Actor
 from runs.errors import ManagedInputConflict, ManagedInputValidationError, StateConflict
@@ -60,10 +60,10 @@ def ending(request: HttpRequest, actor: Actor, round_id: str) -> HttpResponse:
 
 @page()
 def row(request: HttpRequest, actor: Actor, round_id: str) -> HttpResponse:
-    """What one hint changes in the list: its head with the counts, and the row if it still belongs there."""
+    """What one hint changes in the list: the counts, and the row if it still belongs there."""
     filters = Filters.of(request.GET)
     round_ = lists(actor, filters, round_id)
-    context = {"inbox": inbox_for(actor, filters), "row": row_for(round_) if round_ else None}
+    context = {"inbox": counts_for(actor, filters), "row": row_for(round_) if round_ else None}
     return render(request, "approvals/row_update.html", context)
 
 

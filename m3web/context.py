@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache, partial
 from typing import Any
 
 from django.conf import settings
@@ -13,9 +14,12 @@ from runs.models import Round
 
 
 def shell(request: HttpRequest) -> dict[str, Any]:
-    """Adds `actor` (or None), `pending_count` and `demo` to every template."""
+    """Adds `actor` (or None), `pending_count` and `demo` to every template.
+
+    A template calls what it can call, so the pauses are counted where the number is shown and not for each fragment.
+    """
     actor = _actor(request)
-    return {"actor": actor, "pending_count": _pending(actor), "demo": settings.M3.demo}
+    return {"actor": actor, "pending_count": cache(partial(_pending, actor)), "demo": settings.M3.demo}
 
 
 def _actor(request: HttpRequest) -> Actor | None:

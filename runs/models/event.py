@@ -18,7 +18,9 @@ class Event(models.Model):
     account = models.ForeignKey(
         Account, on_delete=models.CASCADE, related_name="events", db_index=False
     )  # the index of the list has it first
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="events")
+    run = models.ForeignKey(
+        Run, on_delete=models.CASCADE, related_name="events", db_index=False
+    )  # a constraint's index begins with it
     turn = models.ForeignKey(Turn, null=True, blank=True, on_delete=models.CASCADE, related_name="events")
     seq = models.PositiveIntegerField()
     type = models.CharField(max_length=60)

@@ -9,6 +9,7 @@ from typing import ClassVar
 from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
+from django.db.models.functions import Coalesce, Least
 
 from runs.models.account import Account
 from runs.models.base import one_of, optional_word_field, word_field
@@ -22,6 +23,10 @@ UNRESOLVED = [
     RoundStatus.DELIVERY_STARTED.value,
     RoundStatus.DELIVERED.value,
 ]
+
+ENDS_AT = Least(Coalesce("deadline", "continue_at"), Coalesce("continue_at", "deadline"))
+"""When a pause ends if nobody answers, for the database. Of two values the least where there are both: SQLite and
+PostgreSQL disagree about the least of a value and null."""
 
 
 def new_round_id() -> str:
@@ -58,8 +63,10 @@ class Round(models.Model):
     account = models.ForeignKey(
         Account, on_delete=models.CASCADE, related_name="rounds", db_index=False
     )  # the index of the list has it first
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="rounds")
-    turn = models.ForeignKey(Turn, on_delete=models.CASCADE, related_name="rounds")
+    run = models.ForeignKey(
+        Run, on_delete=models.CASCADE, related_name="rounds", db_index=False
+    )  # as for the account: another index begins with it
+    turn = models.ForeignKey(Turn, on_delete=models.CASCADE, related_name="rounds", db_index=False)  # too
     step = models.ForeignKey(Step, null=True, blank=True, on_delete=models.CASCADE, related_name="rounds")
     """Null: a program opened the round through the store; no line of the journal stands behind it."""
     kind = word_field(RoundKind)
@@ -162,7 +169,14 @@ class Round(models.Model):
         ]
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=["account", "created_at", "id"], name="round_of_account"),
-            models.Index(fields=["account", "created_at"], condition=Q(status="pending"), name="round_inbox"),
+            # What waits is counted all the time; SQLite does so on an index alone only if it has every column asked for.
+            models.Index(
+                fields=["account", "status", "kind"], condition=Q(status="pending"), name="round_waiting"
+            ),
+            # The order of the list.
+            models.Index(
+                "account", ENDS_AT, "created_at", "id", condition=Q(status="pending"), name="round_urgency"
+            ),
             models.Index(
                 fields=["deadline"],
                 condition=Q(status="pending", deadline__isnull=False),

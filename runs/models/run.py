@@ -43,7 +43,9 @@ class RunQuerySet(models.QuerySet["Run"]):
 class Run(models.Model):
     """One agent working on one message, over any number of turns."""
 
-    account = models.ForeignKey(Account, on_delete=models.CASCADE, related_name="runs")
+    account = models.ForeignKey(
+        Account, on_delete=models.CASCADE, related_name="runs", db_index=False
+    )  # the index of the list has it first
     agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="runs")
     task = models.ForeignKey(Task, null=True, blank=True, on_delete=models.SET_NULL, related_name="runs")
     message = ExactText()
@@ -125,7 +127,9 @@ class Turn(models.Model):
     """The M3 execution: create and every reply open one. It freezes what it started with."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="turns")
+    run = models.ForeignKey(
+        Run, on_delete=models.CASCADE, related_name="turns", db_index=False
+    )  # a constraint's index begins with it
     index = models.PositiveIntegerField()
     message = ExactText()
     harness = models.CharField(max_length=32)
@@ -166,8 +170,10 @@ class Turn(models.Model):
 class Step(models.Model):
     """One line of the journal. `result` is null while the step is open."""
 
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="steps")
-    turn = models.ForeignKey(Turn, on_delete=models.CASCADE, related_name="steps")
+    run = models.ForeignKey(
+        Run, on_delete=models.CASCADE, related_name="steps", db_index=False
+    )  # a constraint's index begins with it
+    turn = models.ForeignKey(Turn, on_delete=models.CASCADE, related_name="steps", db_index=False)  # too
     seq = models.PositiveIntegerField()
     kind = word_field(StepKind)
     path = models.CharField(max_length=200)
