@@ -128,10 +128,6 @@ class ProcrastinateWorker(Worker):
             "shutdown_graceful_timeout": 1.0,
         }
 
-    def _most(self) -> int:
-        """What a sweep finds waits in the queue as well, for a worker that has places."""
-        return max(self.driver.free, 0)
-
 
 def _wake_others(jobs: Jobs, run_ids: Collection[int]) -> None:
     for run_id in Run.objects.due(clock.now()).filter(pk__in=run_ids).values_list("pk", flat=True):

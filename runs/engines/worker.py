@@ -125,8 +125,9 @@ class Worker:
             log.warning("the database server does not answer (%s); trying again", str(error).strip())
 
     def _most(self) -> int | None:
-        """How many due runs a sweep may start here; None for all."""
-        return None
+        """How many due runs a sweep may start here; None for all. Where there are other workers, no more than there are
+        places for: the others have some too."""
+        return None if database.current().file is not None else max(self.driver.free, 0)
 
     def _may_have_missed(self) -> None:
         """Words from others were lost for a while: every run that is driven here looks again, and the sender."""

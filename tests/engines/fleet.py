@@ -166,10 +166,18 @@ class Fleet:
             return []
         return self.query("select id, status, args ->> 'run_id' from procrastinate_jobs order by id")
 
-    def at_work(self, tag: str) -> int:
-        """How often the server began this piece of work."""
+    def haul(self, name: str) -> dict[str, str]:
+        """What a run that hauls has to know: under which name its work is counted, and the file that lets it end."""
+        return {"tag": f"{self.folder.name} {name}", "until": str(self.folder / name)}
+
+    def let_go(self, name: str) -> None:
+        """The server's work of this name may end."""
+        (self.folder / name).touch()
+
+    def at_work(self, name: str) -> int:
+        """How often the server began the work of this name."""
         lines = self.effects.read_text().splitlines() if self.effects.exists() else []
-        return sum(f'"{tag}"' in line and "began" in line for line in lines)
+        return sum(f'"{self.haul(name)["tag"]}"' in line and "began" in line for line in lines)
 
     def logs(self) -> str:
         return "\n".join(process.text() for process in self.processes)

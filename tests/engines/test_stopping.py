@@ -28,7 +28,7 @@ def office(fleet: Fleet) -> Office:
 
 
 def at_work(fleet: Fleet, office: Office, tag: str) -> int:
-    run = int(office.ask("start", agent="hauls", metadata={"until": str(fleet.folder / tag), "tag": tag}))
+    run = int(office.ask("start", agent="hauls", metadata=fleet.haul(tag)))
     fleet.eventually(lambda: fleet.at_work(tag), "the call to be at work")
     return run
 
@@ -42,7 +42,7 @@ def test_a_call_that_ends_in_time_is_journaled_and_the_next_worker_goes_on(
     fleet.waits(untouched, "question")
 
     first.send(signal.SIGTERM)
-    (fleet.folder / "in time").touch()
+    fleet.let_go("in time")
 
     assert first.ended() == 0, first.text()
     results = "select count(*) from runs_step where run_id = %s and kind = 'call' and result is not null"
@@ -63,7 +63,7 @@ def test_a_call_that_takes_longer_is_cut_and_its_run_free_at_once(fleet: Fleet, 
 
     assert first.ended() == 0, first.text()
     fleet.waits(run, "outcome")  # in the second worker, long before any lease has run out
-    (fleet.folder / "cut").touch()
+    fleet.let_go("cut")
     second.kill()
 
 
@@ -76,4 +76,4 @@ def test_a_second_signal_does_not_wait(fleet: Fleet, office: Office) -> None:
 
     assert worker.ended() == 0, worker.text()
     assert fleet.owner(run) is None
-    (fleet.folder / "impatient").touch()
+    fleet.let_go("impatient")

@@ -28,7 +28,7 @@ from tests.mcp.bindings import PATIENCE, ROOT, free_port, listens, wait_for
 STOPPED_WITHIN = 10.0
 """Seconds from Ctrl-C to the end; what is usual is below one."""
 
-QUIET = {"M3_LOG_LEVEL": "WARNING", "M3_KEEPER_ORPHAN_SECONDS": "30"}
+QUIET = {"M3_LOG_LEVEL": "WARNING", "M3_KEEPER_ORPHAN_SECONDS": "120"}
 """Say little, and leave no process behind for longer than these tests."""
 
 
