@@ -1,7 +1,7 @@
 """The one way from async code to the database: one boundary, one sync function, one transaction.
 
-All engine writes of one database go through a single FIFO thread. On SQLite neither the busy handler nor a lock
-is fair (a second writer starves for seconds); a queue is, at equal throughput. Reads get threads of their own.
+All engine writes of one database go through a single FIFO thread, which on SQLite is one of those that take turns
+(`runs.sqlite_turns`). Reads get threads of their own.
 """
 
 from __future__ import annotations

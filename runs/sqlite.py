@@ -8,18 +8,20 @@ from pathlib import Path
 from typing import Any
 
 from runs.errors import ModelValidationError
+from runs.sqlite_turns import InTurn
 
 BUSY_TIMEOUT_MS = 20_000
-"""How long a statement waits for another process's write, in milliseconds."""
+"""How long a write waits for its turn in this process, and as long again for another process's, in milliseconds."""
 
 
 def connection_options(busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> dict[str, Any]:
     """Options of a connection to a file that several threads or processes write to.
 
     IMMEDIATE with WAL is the only setting under which two writers never fail with "database is locked"; FULL,
-    because a decision that was acknowledged must survive a power cut.
+    because a decision that was acknowledged must survive a power cut. Writers of one process take turns.
     """
     return {
+        "factory": InTurn,
         "transaction_mode": "IMMEDIATE",
         "timeout": busy_timeout_ms / 1000,
         "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;",
