@@ -14,6 +14,8 @@ from runs.models import Round, Run
 
 SIGNED_OUT = 4401
 NOT_YOURS = 4404
+START_ANEW = 1012
+"""As if the server had started anew (RFC 6455's registry of codes); browsers connect again."""
 
 
 class HintConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
@@ -68,6 +70,10 @@ class HintConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
     async def look_again(self, message: dict[str, Any]) -> None:
         """Hints may have been lost on their way to this process: the page starts anew, as after a connect."""
         await self._hello()
+
+    async def start_anew(self, message: dict[str, Any]) -> None:
+        """This process no longer knows who listens to what: the page connects anew, and then counts everything."""
+        await self.close(code=START_ANEW)
 
     async def _hello(self) -> None:
         pending = await database_sync_to_async(_pending)(self.account)

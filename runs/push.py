@@ -21,14 +21,18 @@ from runs import database, notices
 
 log = logging.getLogger(__name__)
 
+WAIT_AT_MOST: Final = 200
+"""Hints that may wait to be sent; while a server is silent each takes seconds, and one more is dropped."""
+
 SENT_WITHIN: Final = 5.0
-"""Seconds after which a hint that could not be sent is dropped: kept, it would only hold up those after it."""
+"""Seconds in which a process has to hear what it says to itself."""
 
 LISTENED_EVERY: Final = 1.0
 """Seconds between two looks whether hints get through. The channel layer pauses for as long whenever its connection
 breaks, so that no break is missed."""
 
 _loop: asyncio.AbstractEventLoop | None = None
+_waiting = 0
 
 
 class PauseHint(TypedDict):
@@ -87,7 +91,12 @@ async def relay() -> None:
         groups, hint = json.loads(payload)
         _start(_group_send(tuple(groups), hint))
 
-    await notices.listen({notices.HINTS: hand_on}, _look_again)
+    def look_again() -> None:
+        layer: Any = get_channel_layer()
+        for channel in {channel for group in layer.groups.values() for channel in group}:
+            _start(layer.send(channel, {"type": "look.again"}))
+
+    await notices.listen({notices.HINTS: hand_on}, look_again)
 
 
 def carried() -> bool:
@@ -96,45 +105,74 @@ def carried() -> bool:
 
 
 async def watch() -> None:
-    """Have every page of this process look again after hints did not get through for a while, until cancelled.
+    """Have every page of this process begin anew after hints did not get through for a while, until cancelled.
 
-    While somebody listens here this process says something to itself; what it does not hear, pages did not hear either.
+    While somebody listens here this process says something to itself. What it does not hear, pages did not hear either;
+    and a broken connection is not trusted to have kept who listens to what: everything is subscribed anew.
     """
     layer: Any = get_channel_layer()
-    heard, said, itself = True, 0, ""
+    ear, away = _Ear(layer), False
     while True:
         await asyncio.sleep(LISTENED_EVERY)
         if not layer.groups:
             continue  # a page that comes later counts everything by itself
-        before, said = heard, said + 1
         try:
-            async with asyncio.timeout(SENT_WITHIN):
-                itself = itself or await layer.new_channel()
-                await layer.send(itself, {"type": "heard", "number": said})
-                while (await layer.receive(itself))["number"] != said:
-                    pass  # it was said before the break
-            heard = True
+            if await ear.hears() and not away:
+                continue
         except Exception as error:
-            heard = False
-            if before:
+            if not away:
                 log.warning(
                     "hints do not get through (%s); pages find changes on their next look", _why(error)
                 )
-        if heard and not before:
-            log.warning("hints get through again; every page looks again")
-            _look_again()
+            away = True
+            continue
+        log.warning("hints were lost; every page connects anew")
+        ear.close()
+        ear, away = _Ear(layer), False
+        await _begin_anew(layer)
 
 
-def _look_again() -> None:
-    """Hints were lost on their way to this process."""
-    layer: Any = get_channel_layer()
-    for channel in {channel for group in layer.groups.values() for channel in group}:
-        _start(_tell_to_look(layer, channel))
+class _Ear:
+    """A channel of this process to itself. Nothing that waits for the server is cancelled here: a connection that is
+    cut short while it is made remains, and nobody would know that it lacks its subscriptions."""
+
+    def __init__(self, layer: Any) -> None:
+        self.layer, self.said = layer, 0
+        self._heard = asyncio.Event()
+        self._listening: asyncio.Task[None] | None = None
+
+    async def hears(self) -> bool:
+        """Whether what is said now is heard. Raises what the layer raises if the server does not even take it."""
+        if self._listening is None:
+            self._name = await self.layer.new_channel()
+            self._listening = asyncio.create_task(self._listen())
+        self.said += 1
+        self._heard.clear()
+        await self.layer.send(self._name, {"type": "heard", "number": self.said})
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(SENT_WITHIN):
+                await self._heard.wait()
+        return self._heard.is_set()
+
+    def close(self) -> None:
+        if self._listening is not None:
+            self._listening.cancel()
+
+    async def _listen(self) -> None:
+        while True:
+            message = await self.layer.receive(self._name)
+            if message.get("number") == self.said:
+                self._heard.set()
 
 
-async def _tell_to_look(layer: Any, channel: str) -> None:
-    with contextlib.suppress(Exception):  # lost again; the next look after this break comes
-        await layer.send(channel, {"type": "look.again"})
+async def _begin_anew(layer: Any) -> None:
+    """Every page is told to connect anew, past the server, and the layer forgets all that it knew."""
+    for queue in layer.channels.values():
+        queue.put_nowait(layer.serialize({"type": "start.anew"}))
+    try:
+        await layer.flush()
+    except Exception as error:
+        log.info("the connections for hints were not closed in order (%s)", _why(error))
 
 
 def _why(error: Exception) -> str:
@@ -163,11 +201,16 @@ def _send(groups: tuple[str, ...], hint: PauseHint | RunHint) -> None:
 
 
 async def _group_send(groups: tuple[str, ...], hint: PauseHint | RunHint) -> None:
+    global _waiting
+    if _waiting >= WAIT_AT_MOST:
+        return
     layer: Any = get_channel_layer()
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(SENT_WITHIN):
-            for group in groups:
-                try:
-                    await layer.group_send(group, {"type": "hint", "hint": hint})
-                except Exception as error:
-                    log.info("a hint to %s was not sent (%s)", group, _why(error))
+    _waiting += 1
+    try:
+        for group in groups:
+            try:
+                await layer.group_send(group, {"type": "hint", "hint": hint})
+            except Exception as error:
+                log.info("a hint to %s was not sent (%s)", group, _why(error))
+    finally:
+        _waiting -= 1

@@ -33,7 +33,7 @@ PORT = 8000
 LEASE, SILENCE, HOST_GONE = 4, 3, 12
 """Seconds: short, so that the tests are."""
 
-DEAF, HEARS = "hints do not get through", "hints get through again"
+DEAF, HEARS = "hints do not get through", "every page connects anew"
 """What a web server logs when it no longer hears hints, and when it does again."""
 
 SETTINGS = {
@@ -167,8 +167,12 @@ class Machine:
 
     def page(self, cookie: str) -> OpenPage:
         """A page that is open here."""
-        with self.namespace.inside():
-            return OpenPage(Line(PORT, cookie, host=self.address, patience=PATIENCE), PATIENCE)
+
+        def connect() -> Line:
+            with self.namespace.inside():
+                return Line(PORT, cookie, host=self.address, patience=PATIENCE)
+
+        return OpenPage(connect, PATIENCE)
 
 
 class Fleet:

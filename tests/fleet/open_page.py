@@ -2,50 +2,57 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
+from collections.abc import Callable
 from typing import Any, Self
 
 from tests.mcp.bindings import wait_for
 from tests.push.line import Line
 
+PAUSE = 0.5
+"""Seconds before it connects again, as in `static/m3web/hints.js`."""
+
 
 class OpenPage:
-    """Collects what the socket of one page is told. Use as a context manager, inside the network where it is."""
+    """Collects what the socket of one page is told, and connects again when it is closed. Use as a context manager."""
 
-    def __init__(self, line: Line, patience: float) -> None:
-        self.line, self.patience = line, patience
-        line.connection.settimeout(None)  # it is quiet for as long as nothing happens
+    def __init__(self, connect: Callable[[], Line], patience: float) -> None:
+        self.connect, self.patience = connect, patience
         self.told: list[dict[str, Any]] = []
-        self.closed = False
-        self._reading = threading.Thread(target=self._read, name="open page", daemon=True)
+        self._over = threading.Event()
+        self._line: Line | None = None
+        self._reading = threading.Thread(target=self._stay, name="open page", daemon=True)
 
     def __enter__(self) -> Self:
-        self.line.__enter__()
         self._reading.start()
         self.until(type="hello")
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.line.hang_up()
+        self._over.set()
+        if self._line is not None:
+            with contextlib.suppress(OSError):  # closed by the server in this moment
+                self._line.hang_up()
         self._reading.join()
-        self.line.__exit__()
 
     def until(self, *, since: int = 0, **wanted: Any) -> dict[str, Any]:
         """The first message with these values, counted from the message with the number `since`."""
 
         def look() -> dict[str, Any] | None:
-            found = [message for message in self.told[since:] if wanted.items() <= message.items()]
-            assert found or not self.closed, (
-                f"the server closed the socket before {wanted}: {self.told[since:]}"
-            )
-            return found[0] if found else None
+            return next((each for each in self.told[since:] if wanted.items() <= each.items()), None)
 
         message: dict[str, Any] = wait_for(look, f"the page to be told {wanted}", patience=self.patience)
         return message
 
-    def _read(self) -> None:
-        try:
+    def _stay(self) -> None:
+        while not self._over.is_set():
+            with contextlib.suppress(OSError, ValueError, IndexError, AssertionError):
+                self._listen()
+            self._over.wait(PAUSE)
+
+    def _listen(self) -> None:
+        with self.connect() as self._line:
+            self._line.connection.settimeout(None)  # it is quiet for as long as nothing happens
             while True:
-                self.told.append(self.line.read())
-        except (OSError, ValueError, IndexError):
-            self.closed = True
+                self.told.append(self._line.read())

@@ -1,11 +1,11 @@
-"""A process that did not hear hints for a while has its pages look again, once it hears."""
+"""A process that did not hear hints for a while has its pages connect anew, once it can."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -21,28 +21,36 @@ class Air:
     """A channel layer whose messages can be lost, or refused."""
 
     def __init__(self) -> None:
-        self.groups: dict[str, set[str]] = {"inbox.1": set(PAGES), "runs.1": {PAGES[0]}}
+        self.groups: dict[str, set[str]] = {"inbox.1": set(PAGES)}
+        self.channels: dict[str, asyncio.Queue[Any]] = {page: asyncio.Queue() for page in PAGES}
+        self.pages = dict(self.channels)
         self.lost: Exception | bool = False
-        self.queues: dict[str, asyncio.Queue[Any]] = {}
-        self.sent: list[str] = []
+        self.said = self.flushed = 0
 
     async def new_channel(self) -> str:
-        self.queues["itself"] = asyncio.Queue()
+        self.channels["itself"] = asyncio.Queue()
         return "itself"
 
+    def serialize(self, message: dict[str, Any]) -> dict[str, Any]:
+        return message
+
     async def send(self, channel: str, message: dict[str, Any]) -> None:
-        self.sent.append(channel)
+        self.said += 1
         if isinstance(self.lost, Exception):
             raise self.lost
         if not self.lost:
-            self.queues.setdefault(channel, asyncio.Queue()).put_nowait(message)
+            self.channels[channel].put_nowait(message)
 
     async def receive(self, channel: str) -> Any:
-        return await self.queues[channel].get()
+        return await self.channels[channel].get()
 
-    async def told(self, page: str) -> Any:
-        async with asyncio.timeout(PATIENCE):
-            return await self.queues.setdefault(page, asyncio.Queue()).get()
+    async def flush(self) -> None:
+        self.channels, self.groups, self.flushed = {}, {}, self.flushed + 1
+
+
+async def told(air: Air) -> list[Any]:
+    async with asyncio.timeout(PATIENCE):
+        return [await queue.get() for queue in air.pages.values()]
 
 
 @pytest_asyncio.fixture
@@ -58,58 +66,68 @@ async def air(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Air]:
         await watching
 
 
-async def until(caplog: pytest.LogCaptureFixture, words: str) -> None:
+async def until(look: Callable[[], Any]) -> None:
     async with asyncio.timeout(PATIENCE):
-        while words not in caplog.text:
+        while not look():
             await asyncio.sleep(0.005)
 
 
-@pytest.mark.parametrize("lost", [True, OSError("no route")])
-async def test_every_page_looks_again_after_a_break_and_the_log_says_why(
-    air: Air, lost: Exception | bool, caplog: pytest.LogCaptureFixture
+async def test_every_page_connects_anew_once_a_server_that_was_away_is_back(
+    air: Air, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, "runs.push")
-    air.lost = lost
-    await until(caplog, "hints do not get through (" + ("TimeoutError" if lost is True else "no route"))
-    assert air.queues.get(PAGES[0]) is None
+    air.lost = OSError("no route")
+    await until(lambda: "hints do not get through (no route)" in caplog.text and air.said > 5)
+    assert [page.empty() for page in air.pages.values()] == [True, True]
 
     air.lost = False
 
-    assert [await air.told(page) for page in PAGES] == [{"type": "look.again"}] * 2
-    await until(caplog, "hints get through again")
+    assert await told(air) == [{"type": "start.anew"}] * 2
+    await until(lambda: air.flushed == 1)
     assert caplog.text.count("do not get through") == 1
 
 
-async def test_as_long_as_hints_are_heard_no_page_looks_again(air: Air) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while air.sent.count("itself") < 5:
-            await asyncio.sleep(0.005)
+async def test_every_page_connects_anew_when_a_server_takes_what_nobody_hears(air: Air) -> None:
+    air.lost = True
 
-    assert set(air.sent) == {"itself"}
+    assert await told(air) == [{"type": "start.anew"}] * 2
+    await until(lambda: air.flushed == 1)
+
+
+async def test_as_long_as_hints_are_heard_no_page_is_troubled(air: Air) -> None:
+    await until(lambda: air.said > 5)
+
+    assert [page.empty() for page in air.pages.values()] == [True, True]
+    assert air.flushed == 0
 
 
 async def test_where_nobody_listens_nothing_is_said(air: Air) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not air.sent:
-            await asyncio.sleep(0.005)
+    await until(lambda: air.said)
     air.groups.clear()
-    await asyncio.sleep(0)
-    said = len(air.sent)
+    said = air.said
 
     for _ in range(20):
         await asyncio.sleep(push.LISTENED_EVERY)
 
-    assert len(air.sent) <= said + 1
+    assert air.said <= said + 1
 
 
-async def test_a_hint_that_cannot_be_sent_is_dropped_in_time(
+async def test_of_many_hints_that_wait_for_a_silent_server_one_more_is_dropped(
     air: Air, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    sent, silent = [], asyncio.Event()
+
     async def group_send(group: str, message: dict[str, Any]) -> None:
-        await asyncio.Event().wait()
+        await silent.wait()
+        sent.append(message["hint"]["seq"])
 
     monkeypatch.setattr(air, "group_send", group_send, raising=False)
-    hint = push.RunHint(type="run", run_id=1, status="finished", seq=1)
+    monkeypatch.setattr(push, "WAIT_AT_MOST", 3)
+    hints = [push.RunHint(type="run", run_id=1, status="finished", seq=seq) for seq in range(5)]
 
-    async with asyncio.timeout(PATIENCE):
-        await push._group_send(("inbox.1", "runs.1"), hint)
+    sending = [asyncio.create_task(push._group_send(("inbox.1",), hint)) for hint in hints]
+    await until(lambda: sending[4].done())
+    silent.set()
+    await asyncio.gather(*sending)
+
+    assert sent == [0, 1, 2]
