@@ -35,7 +35,9 @@ def server() -> Iterator[OwnPostgres]:
 
 @pytest.fixture
 def fleet(tmp_path: Path, server: OwnPostgres, playground: str, effects: Path) -> Iterator[Fleet]:
-    fleet = Fleet(tmp_path, "procrastinate", server.url, playground, effects, {"M3_LEASE_SECONDS": "30"})
+    # No sweep that could hide a queue that stays away.
+    settings = {"M3_LEASE_SECONDS": "30", "M3_SWEEP_SECONDS": "100000"}
+    fleet = Fleet(tmp_path, "procrastinate", server.url, playground, effects, settings)
     yield fleet
     fleet.stop()
 
