@@ -41,18 +41,19 @@ def own_environment(inherited: Mapping[str, str], data_dir: Path) -> dict[str, s
 class Installation:
     """Prepared data in a folder, and its process while `up()` is entered."""
 
-    def __init__(self, data_dir: Path) -> None:
+    def __init__(self, data_dir: Path, **stores: str) -> None:
+        """`stores` are variables of the product, such as DATABASE_URL; without any it is SQLite."""
         self.data_dir, self.port, self.pid = data_dir, free_port(), 0
-        self.env = own_environment(os.environ, data_dir)
-        prepared = subprocess.run(
-            [sys.executable, "-m", "benchmarks.prepare"],
-            cwd=ROOT,
-            env=self.env,
-            stdout=subprocess.PIPE,
-            timeout=PATIENCE,
-            check=True,
+        self.env = own_environment(os.environ, data_dir) | stores
+        self.known: dict[str, Any] = self.program("benchmarks.prepare")
+
+    def program(self, module: str, *args: object) -> Any:
+        """Run one of our programs on the data to its end; gives the JSON that it prints."""
+        command = [sys.executable, "-m", module, *map(str, args)]
+        done = subprocess.run(
+            command, cwd=ROOT, env=self.env, stdout=subprocess.PIPE, timeout=PATIENCE * 3, check=True
         )
-        self.known: dict[str, Any] = json.loads(prepared.stdout)
+        return json.loads(done.stdout)
 
     @property
     def url(self) -> str:
@@ -67,7 +68,7 @@ class Installation:
             httpx2.Client(base_url=self.url, timeout=PATIENCE) as client,
         ):
             self.pid = process.pid
-            yield Api(self, client)
+            yield Api(self, client, pid=process.pid)
 
     def rows(self, query: str, *params: Any) -> list[tuple[Any, ...]]:
         """Look into the database as another reader would; nothing of the product's process is involved."""
@@ -82,8 +83,9 @@ class Installation:
 class Api:
     """A person's session on the JSON API, over one connection that stays open."""
 
-    def __init__(self, installation: Installation, client: httpx2.Client) -> None:
-        self.installation, self.client = installation, client
+    def __init__(self, installation: Installation, client: httpx2.Client, *, pid: int) -> None:
+        """`pid` is the process at the other end."""
+        self.installation, self.client, self.pid = installation, client, pid
         known = installation.known
         client.get("/login").raise_for_status()
         login = {

@@ -45,10 +45,19 @@ def listening(
     `env` is its whole environment, by default the caller's.
     Raises RuntimeError with its output if it ends before it listens.
     """
+    with running(args, lambda: _answers(port), log, env) as process:
+        yield process
+
+
+@contextmanager
+def running(
+    args: Sequence[str], ready: Callable[[], bool], log: Path, env: dict[str, str] | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """The same for a process that is `ready` in another way than by listening."""
     with log.open("ab") as output:
         process = subprocess.Popen([sys.executable, *args], cwd=ROOT, env=env, stdout=output, stderr=output)
     try:
-        wait_for(lambda: process.poll() is not None or _answers(port), f"{args} to listen on {port}")
+        wait_for(lambda: process.poll() is not None or ready(), f"{args} to be ready")
         if process.poll() is not None:
             raise RuntimeError(f"{args} ended with {process.returncode}:\n{log.read_text()}")
         yield process

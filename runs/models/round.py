@@ -169,7 +169,7 @@ class Round(models.Model):
         ]
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=["account", "created_at", "id"], name="round_of_account"),
-            # What waits is counted all the time; SQLite does so on an index alone only if it has every column asked for.
+            # What waits is counted all the time; SQLite needs every column in the index to do it there alone.
             models.Index(
                 fields=["account", "status", "kind"], condition=Q(status="pending"), name="round_waiting"
             ),
