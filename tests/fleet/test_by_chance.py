@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
+import pytest
+
 from tests.fleet.machines import LEASE, Fleet, Started
 from tests.fleet.network import Silence
 from tests.fleet.people import People
@@ -16,6 +18,8 @@ KINDS = (("asks", "autonomous"), ("labels", "approval"), ("books", "autonomous")
 EFFECT = {"asks": "label", "labels": "label", "books": "book"}
 RUNS = min(repeats(), 40)
 BLOWS = min(repeats() // 5, 6)
+pytestmark = pytest.mark.timeout(900)
+
 ENDS_WITHIN = 300.0
 """Seconds for all that is left when everything is whole again, on a busy machine."""
 

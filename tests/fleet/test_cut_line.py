@@ -15,6 +15,8 @@ from tests.mcp.bindings import wait_for
 ANSWERED_WITHIN = 40.0
 """Seconds in which a machine says that it cannot reach the database: 10 for a connection, and a busy test machine."""
 
+pytestmark = pytest.mark.timeout(600)  # the machines start within the first test
+
 
 @pytest.mark.parametrize("how", list(Silence))
 def test_the_other_machine_goes_on_with_a_call_and_what_the_cut_off_one_writes_late_is_refused(

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.fleet.machines import Fleet
+
+pytestmark = pytest.mark.timeout(600)  # the machines start within the first test
 
 
 def test_a_pause_of_a_run_started_at_one_machine_is_seen_and_answered_at_the_other(fleet: Fleet) -> None:

@@ -5,8 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.fleet.machines import HOST_GONE, Fleet
 from tests.mcp.bindings import wait_for
+
+pytestmark = pytest.mark.timeout(600)  # the machines start within the first test
 
 
 def test_the_other_machine_goes_on_with_every_run_of_one_that_is_switched_off(

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from tests.fleet.machines import Fleet
 
 AT_ONCE = 20.0
 """Seconds for a decision on a busy test machine: nothing in it waits for Redis."""
+
+pytestmark = pytest.mark.timeout(600)  # the machines start within the first test
 
 
 def test_without_redis_decisions_and_runs_go_on_and_pages_hear_again_when_it_is_back(fleet: Fleet) -> None:
