@@ -44,7 +44,7 @@ def read_entries(account: Account, data: Any) -> list[Entry]:
     Raises ModelValidationError. `details["mistakes"]` has a {"rule", "message"} for each of the first MAX_MISTAKES
     rules that are wrong, by their numbers from 1; `details["rule"]` is the first of them.
     """
-    if not isinstance(data, Mapping) or data.keys() != {"version", "rules"} or data["version"] != VERSION:
+    if not isinstance(data, Mapping) or data.keys() != {"version", "rules"} or not _is_ours(data["version"]):
         raise ModelValidationError(f'Rules are imported as {{"version": {VERSION}, "rules": [...]}}.')
     rules = data["rules"]
     if not isinstance(rules, list | tuple) or len(rules) > MAX_RULES:
@@ -61,6 +61,10 @@ def read_entries(account: Account, data: Any) -> list[Entry]:
         raise _wrong(mistakes)
     _check_distinct(entries)
     return entries
+
+
+def _is_ours(version: Any) -> bool:
+    return version == VERSION and not isinstance(version, bool)
 
 
 def _wrong(mistakes: Sequence[Mapping[str, Any]]) -> ModelValidationError:

@@ -32,7 +32,7 @@ class EndForm(forms.Form):
         max_value=MAX_DAYS,
         required=False,
         label="Days from today",
-        help_text="For a new end only.",
+        help_text="For a new end only. Whole days, and on to midnight UTC.",
     )
     note = forms.CharField(max_length=MAX_NOTE, required=False)
 

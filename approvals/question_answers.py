@@ -98,8 +98,8 @@ def _choice_or_text(question: AskedQuestion, value: Any) -> dict[str, Any]:
 
 
 def _plan(text: str) -> dict[str, Any]:
-    """`Approve` goes on; anything else asks for another plan, with or without `Revise:` before it."""
-    if text.casefold() == APPROVE.casefold():
+    """`Approve`, spelled so, goes on; anything else asks for another plan, with or without `Revise:` before it."""
+    if text == APPROVE:
         return {"decision": "approve"}
     words = text
     if text.casefold() == REVISE.casefold() or text.casefold().startswith(f"{REVISE.casefold()}:"):

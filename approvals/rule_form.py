@@ -74,7 +74,7 @@ class PolicyForm(forms.Form):
         max_value=MAX_DAYS,
         required=False,
         label="Days until it ends",
-        help_text="Leave it empty for a rule that holds until it is revoked.",
+        help_text="Whole days, and on to midnight UTC. Leave it empty for a rule that holds until it is revoked.",
     )
     note = forms.CharField(
         max_length=MAX_NOTE, required=False, help_text="Why there is this rule, for whoever meets it later."

@@ -177,7 +177,11 @@ def _bad_target() -> ModelValidationError:
 
 
 def end_of(days: Any) -> dt.datetime | None:
-    """The midnight (UTC) after that many days: a date that is the same when shown and when saved."""
+    """The first midnight (UTC) after that many whole days, so at least `days` and at most a day more.
+
+    Not the minute: a rule is saved only if it is the one that was shown, and a card is read for a while.
+    Raises ModelValidationError.
+    """
     if days is None:
         return None
     if not isinstance(days, int) or isinstance(days, bool) or not 1 <= days <= MAX_DAYS:

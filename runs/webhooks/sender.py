@@ -127,7 +127,7 @@ async def send(attempt: Attempt) -> Answer:
         return Answer(ok=False, text=refused.message)
     except BodyEncodedError:  # of a body that nobody needs; the status is what counts
         return Answer(ok=seen.status is None, status=seen.status, text="(a compressed answer)")
-    except httpx2.HTTPError as error:
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         return Answer(ok=False, text=f"{type(error).__name__}: {error}")
     return answer
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from typing import Final
 
+import httpx2
 from django.conf import settings
 
 from runs.egress import parse_url, permitted_addresses
@@ -34,8 +35,11 @@ def _check(url: str, *, allow_private: bool) -> None:
     if not allow_private and is_local_name(host):
         raise EgressRefused(f"The host “{host}” is a name inside a network, which may not be called.")
     try:
+        httpx2.URL(url)  # what will call it has to understand it too
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError):
+    except (httpx2.InvalidURL, UnicodeError) as error:
+        raise EgressRefused(f"“{host}” is not a name that a host can have. Check its spelling.") from error
+    except OSError:
         return
     permitted_addresses(host, (str(entry[4][0]) for entry in found), allow_private=allow_private)
 

@@ -238,6 +238,20 @@ def test_a_remembered_decision_stores_a_rule_in_the_scope_of_the_run(
     assert request_of(caller, round_)["remembered"] is True
 
 
+def test_that_a_decision_was_remembered_stays_true_when_its_rule_is_revoked(
+    caller: Caller, make_round: MakeRound
+) -> None:
+    """m8tes-http 2: it never goes back. What is in force now is another list."""
+    round_ = make_round()
+    decide(caller, round_, remember=True)
+    rule = Policy.objects.get()
+
+    assert caller.send("DELETE", f"permissions/{rule.pk}").status_code == 204
+
+    assert caller.get("permissions/").json() == []
+    assert request_of(caller, round_)["remembered"] is True
+
+
 def _offering(scope: str) -> dict[str, Any]:
     verdict = {"reason": "", "risk": "write", "remember": ["run", scope], "remember_preselected": True}
     return {"verdict": verdict}

@@ -86,11 +86,13 @@ def test_every_question_needs_its_answer_and_every_answer_its_question() -> None
     ("value", "content"),
     [
         ("Approve", {"decision": "approve"}),
-        (" approve ", {"decision": "approve"}),
+        (" Approve ", {"decision": "approve"}),
         ("Revise", {"decision": "revise"}),
         ("Revise: shorter", {"decision": "revise", "text": "shorter"}),
         ("Shorter, please", {"decision": "revise", "text": "Shorter, please"}),
         ("Approve it later", {"decision": "revise", "text": "Approve it later"}),
+        ("approve", {"decision": "revise", "text": "approve"}),
+        ("APPROVE", {"decision": "revise", "text": "APPROVE"}),
         ("Revised plan, please", {"decision": "revise", "text": "Revised plan, please"}),
     ],
 )

@@ -75,6 +75,21 @@ def test_an_address_that_is_not_public_https_is_refused_and_nothing_is_stored(
     assert not WebhookEndpoint.objects.exists()
 
 
+@pytest.mark.parametrize(
+    "host", ["☃.example", "a\u200db.example", "999.1.1.1", "a..b", "x" * 64 + ".example"]
+)
+def test_a_host_that_nothing_can_call_is_refused_and_nothing_is_stored(
+    admin: Actor, settings: Any, host: str
+) -> None:
+    """With the resolver that there is: it is not asked for such names, or cannot be."""
+    settings.M3.allow_private_urls = False
+    with pytest.raises(EgressRefused, match="not a name that a host can have") as refused:
+        endpoints.create(admin, f"https://{host}/x")
+    assert refused.value.status == 422
+    assert refused.value.details["fields"][0]["path"] == ["url"]
+    assert not WebhookEndpoint.objects.exists()
+
+
 def test_a_change_of_address_is_checked_like_a_new_one(admin: Actor, names: Any) -> None:
     made = endpoints.create(admin, "https://hooks.example/x")
     with pytest.raises(EgressRefused):

@@ -146,6 +146,14 @@ async def test_an_address_is_checked_again_when_it_is_called(
     assert leads_to in answer.text
 
 
+@pytest.mark.parametrize("host", ["☃.example", "999.1.1.1", "a..b"])
+async def test_a_host_that_cannot_be_called_is_a_failure_in_words(host: str) -> None:
+    """One that was registered when less was checked."""
+    answer = await send(attempt(f"https://{host}/x"))
+    assert (answer.ok, answer.status) == (False, None)
+    assert host in answer.text
+
+
 async def test_an_endpoint_that_does_not_answer_in_time_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sender, "ATTEMPT_SECONDS", 0.2)
     with receiver() as there:
