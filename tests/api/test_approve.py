@@ -248,7 +248,7 @@ def test_that_a_decision_was_remembered_stays_true_when_its_rule_is_revoked(
 
     assert caller.send("DELETE", f"permissions/{rule.pk}").status_code == 204
 
-    assert caller.get("permissions/").json() == []
+    assert caller.get("permissions/").json()["data"] == []
     assert request_of(caller, round_)["remembered"] is True
 
 
