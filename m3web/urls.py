@@ -14,6 +14,9 @@ from m3web.slashes import other_slash
 admin.site.login_form = AdminSignInForm
 
 urlpatterns: list[URLPattern | URLResolver] = [
+    # First, because programs ask most, and every pattern before the right one is tried.
+    path("api/v2/", include("m3web.api.routes")),
+    path("api/<path:elsewhere>", NothingHere.as_view()),
     path("", include("approvals.urls")),
     path("", include("approvals.policy_urls")),
     path("", include("runs.urls")),
@@ -26,7 +29,5 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
     path("admin/", admin.site.urls),
-    path("api/v2/", include("m3web.api.routes")),
-    path("api/<path:elsewhere>", NothingHere.as_view()),
     path("<path:page>", other_slash),
 ]

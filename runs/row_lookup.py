@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
 
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Field, Model
 
 M = TypeVar("M", bound=Model)
@@ -23,6 +24,7 @@ def rows(model: type[M], *columns: str, order_by: str = "", **equal: Any) -> lis
     `columns` are what is read beside the key, everything if there are none. Raises OverflowError for a number that the
     database has no place for.
     """
+    connection = connections[DEFAULT_DB_ALIAS]  # once: Django's own `connection` looks for it at every use
     query = _query(model, columns, tuple(equal), order_by, connection.vendor)
     values = [
         field.get_db_prep_value(value, connection)
@@ -31,7 +33,7 @@ def rows(model: type[M], *columns: str, order_by: str = "", **equal: Any) -> lis
     with connection.cursor() as cursor:
         cursor.execute(query.sql, values)
         found = cursor.fetchall()
-    return [model.from_db(connection.alias, query.names, query.read(row)) for row in found]
+    return [model.from_db(connection.alias, query.names, query.read(row, connection)) for row in found]
 
 
 def row(model: type[M], *columns: str, **equal: Any) -> M | None:
@@ -47,7 +49,7 @@ class _Query:
     converters: tuple[tuple[int, Any, Any], ...]
     """Which value of a row becomes something else, by what, and the column as the framework's converters know it."""
 
-    def read(self, values: Sequence[Any]) -> list[Any]:
+    def read(self, values: Sequence[Any], connection: BaseDatabaseWrapper) -> list[Any]:
         read = list(values)
         for index, convert, column in self.converters:
             read[index] = convert(read[index], column, connection)
@@ -59,6 +61,7 @@ def _query(
     model: type[Model], columns: tuple[str, ...], equal: tuple[str, ...], order_by: str, _vendor: str
 ) -> _Query:
     """Every name comes from the model, and every database knows double quotes."""
+    connection = connections[DEFAULT_DB_ALIAS]
     asked = tuple(_field(model, name) for name in equal)
     wanted = {_field(model, name) for name in columns} | {model._meta.pk}
     fields = [field for field in model._meta.concrete_fields if not columns or field in wanted]

@@ -121,6 +121,8 @@ def of_scope(rows: QuerySet[M], query: dict[str, Any]) -> QuerySet[M]:
 
 def check_scope(request: Request, owner: EndUser | None) -> None:
     """Raise NotFound if the address says for whom the thing has to be, and it is not (m8tes-http 3)."""
+    if not request.query_params:
+        return
     wanted = checked(Scope, request.query_params.dict()).get("user_id")
     if wanted is not None and (owner is None or owner.user_id != wanted):
         raise NotFound(f"There is no such thing for {wanted}.")
