@@ -12,6 +12,7 @@ from pathlib import Path
 from benchmarks import (
     answer_to_line,
     api,
+    inbox_push,
     machine,
     parked,
     pause_to_card,
@@ -25,6 +26,7 @@ BENCHMARKS: dict[str, Callable[[Path, float], Report]] = {
     "pause_to_card": pause_to_card.run,
     "answer_to_line": answer_to_line.run,
     "parked": parked.run,
+    "inbox_push": inbox_push.run,
     "policies": policies.run,
     "api": api.run,
     "resume_latency": resume_latency.run,

@@ -108,11 +108,16 @@ function startRows() {
   document.addEventListener("m3:card", mark);
 }
 
-// Hints for one pause that arrive together are one look.
+// Hints for one pause that arrive together are one look. A row whose pause is over goes at once; only the counts are
+// still to be fetched, and pages that all heard it at the same moment do so over half a second.
+const SPREAD = 500; // ms
 const due = new Map();
 function lookAt(hint) {
+  const over = hint.status !== "pending";
+  if (over) removeRow(hint.pause_id, rowOf(hint.pause_id));
   clearTimeout(due.get(hint.pause_id));
-  due.set(hint.pause_id, setTimeout(() => { due.delete(hint.pause_id); refreshRow(hint.pause_id); }, 30));
+  const wait = 30 + (over ? Math.random() * SPREAD : 0);
+  due.set(hint.pause_id, setTimeout(() => { due.delete(hint.pause_id); refreshRow(hint.pause_id); }, wait));
 }
 
 document.addEventListener("m3:hint", (event) => {
