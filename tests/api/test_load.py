@@ -32,9 +32,9 @@ ENDS_WITHIN = 85.0
 
 GROWTH = 40_000_000 + (READERS + POLLERS) * 200_000
 """Bytes that the process may gain. A connection with its request, a thread's stack while it is served and ten events of
-a look are well below 200 KB; 40 MB are for the threads' arenas, caches and what the allocator keeps. Two hundred of each
-took 80 MB when this was measured. One copy of its run's history too many for each reader, or a thread or a connection of
-the database kept by each, is beyond that."""
+a look are well below 200 KB; 40 MB are for the threads' arenas, caches and what the allocator keeps. Two hundred of
+each took 80 MB when this was measured. One copy of its run's history too many for each reader, or a thread or a
+connection of the database kept by each, is beyond that."""
 
 STEPS = [{"sleep": TOGETHER}, ASK, {"say": "On it."}, {"finish": "Done."}]
 AGENTS = {"asks": {"steps": STEPS}, "warms": {"steps": STEPS[1:]}}
