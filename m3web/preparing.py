@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import sys
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from django.conf import settings
 from django.core.management import call_command
@@ -55,6 +56,10 @@ def one_at_a_time() -> Iterator[None]:
         cursor.execute("SELECT pg_advisory_unlock(%s)", [PREPARING])
 
 
+STOPPED_EARLY = "Stopped before it was up."
+"""What a command says that was told to stop while it prepared."""
+
+
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
     """A signal to stop ends what is inside, also where its exception is swallowed on the way (by a finaliser, say).
@@ -73,12 +78,18 @@ def interruptible() -> Iterator[None]:
         if asked:
             raise KeyboardInterrupt
 
+    def swallowed(unraisable: Any) -> None:
+        if not issubclass(unraisable.exc_type, KeyboardInterrupt):
+            sys.__unraisablehook__(unraisable)
+
     before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    sys.unraisablehook = swallowed
     try:
         yield
         check()
     except KeyboardInterrupt:
-        raise CommandError("Stopped before it was up.", returncode=130) from None
+        raise CommandError(STOPPED_EARLY, returncode=130) from None
     finally:
+        sys.unraisablehook = sys.__unraisablehook__
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -18,6 +18,7 @@ from twisted.internet import defer
 from twisted.internet import reactor as twisted_reactor
 
 from m3web.config import LOOPBACK_HOSTS
+from m3web.preparing import STOPPED_EARLY
 from m3web.web_server import bound_bodies, wait_for_readers
 from runs import push
 
@@ -84,7 +85,11 @@ def serve(
         server_name="m3web",
         verbosity=0,
     )
-    server.run()
+    try:
+        server.run()
+    except KeyboardInterrupt:  # in the moment before the reactor takes signals itself
+        end_tasks(twisted_loop)
+        raise CommandError(STOPPED_EARLY, returncode=130) from None
     end_tasks(twisted_loop)
     if beside is not None and beside.done() and not beside.cancelled():
         raise CommandError(f"The worker ended: {beside.exception()!r}")
