@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from django.db.models import F
 from django.utils import timezone
 
 from runs import chains, prepared
 from runs.canonical import digest
 from runs.models import Account, Ledger, LedgerEntry, Run, User
-from runs.prepared import Param, Rows, Update
+from runs.prepared import Param, Rows
 
 INSTALLATION: Final = "installation"
 """Who did it where no person is signed in."""
@@ -25,8 +24,9 @@ HEAD: Final = "run.head"
 DELETED: Final = "run.deleted"
 
 _OF_ACCOUNT = Param("account", Account._meta.pk)
-_COUNT = Update(lambda: (Ledger.objects.filter(account=_OF_ACCOUNT), {"seq": F("seq") + 1}))
-_LEDGER: Rows[Ledger] = Rows(lambda: Ledger.objects.filter(account=_OF_ACCOUNT))
+_LEDGER: Rows[Ledger] = Rows(
+    lambda: Ledger.objects.select_for_update(no_key=True).filter(account=_OF_ACCOUNT)
+)
 
 
 def note(
@@ -43,14 +43,15 @@ def note(
     `action` is what was done (`policy.revoked`), `subject` to what (`policy 12`), `facts` what else a reader needs, as
     JSON and without secrets. `actor_name` counts where there is no `actor`.
 
-    The UPDATE of the ledger's row serialises everybody who writes in the account until they commit. So this comes last
+    The lock on the ledger's row serialises everybody who writes in the account until they commit. So this comes last
     in a transaction: whoever holds the ledger and waits for a run could wait for somebody who waits for the ledger.
     """
     account_id = account if isinstance(account, int) else account.pk
-    if not _COUNT(account=account_id):
+    ledger = _LEDGER.first(account=account_id)
+    if ledger is None:
         Ledger.objects.get_or_create(account_id=account_id)
-        _COUNT(account=account_id)
-    (ledger,) = _LEDGER(account=account_id)
+        (ledger,) = _LEDGER(account=account_id)
+    ledger.seq += 1
     entry = LedgerEntry(
         account_id=account_id,
         seq=ledger.seq,
@@ -64,7 +65,7 @@ def note(
     )
     ledger.head = entry.hash = digest(content(entry))
     prepared.insert(entry)
-    prepared.save(ledger, ("head",))
+    prepared.save(ledger, ("seq", "head"))
     return entry
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from django.db.models import F
 from django.utils import timezone
 
 from runs import chains, prepared, push
@@ -17,14 +16,29 @@ from runs.webhooks import outbox
 WORKER = "worker"
 
 _THE_RUN = Param("run", Run._meta.pk)
-_COUNT = Update(lambda: (Run.objects.filter(pk=_THE_RUN), {"event_seq": F("event_seq") + 1}))
-_COUNTED: Rows[tuple[int, str, str]] = Rows(
-    lambda: Run.objects.filter(pk=_THE_RUN).values_list("event_seq", "event_head", "status")
-)
-_CHAIN = Update(
+
+
+def _of_run(field: str, name: str | None = None) -> Param:
+    stored: Any = Run._meta.get_field(field)
+    return Param(name or field, stored)
+
+
+_LAST: Rows[tuple[int, str, str]] = Rows(
     lambda: (
-        Run.objects.filter(pk=_THE_RUN),
-        {"event_head": Param("head", Run._meta.get_field("event_head"))},
+        Run.objects.select_for_update(no_key=True)
+        .filter(pk=_THE_RUN)
+        .values_list("event_seq", "event_head", "status")
+    )
+)
+_APPEND = Update(
+    lambda: (
+        Run.objects.filter(
+            pk=_THE_RUN,
+            event_seq=_of_run("event_seq", "last"),
+            event_head=_of_run("event_head", "previous"),
+            status=_of_run("status"),
+        ),
+        {"event_seq": _of_run("event_seq", "seq"), "event_head": _of_run("event_head", "hash")},
     )
 )
 _PENDING: Rows[tuple[int]] = Rows(
@@ -48,33 +62,37 @@ def record(
 ) -> Event:
     """Append an event to `run`'s history. Must be called inside the transaction of the change it tells of.
 
-    The UPDATE of the run row serialises writers of one run, so sequence and chain have no gaps or forks.
-    `run` keeps its other (possibly unsaved) attributes; only its event counters are refreshed.
+    The UPDATE of the run row serialises writers of one run, so sequence and chain have no gaps or forks: it changes
+    nothing if another event came after the last one that `run` knows of, which is then read, and tried again.
+    `run` keeps its other (possibly unsaved) attributes; only its event counters and its status are those of the row.
     """
-    _COUNT(run=run.pk)
-    ((run.event_seq, run.event_head, run.status),) = _COUNTED(run=run.pk)
     event = Event(
         account_id=run.account_id,
         run=run,
         turn=turn,
-        seq=run.event_seq,
         type=type_,
         payload=dict(payload or {}),
         actor=actor,
         actor_name=actor.get_username() if actor else actor_name,
-        at=timezone.now(),
-        previous=run.event_head,
     )
-    event.hash = chain_hash(event)
+    while not _append(run, event):
+        ((run.event_seq, run.event_head, run.status),) = _LAST(run=run.pk)
     prepared.insert(event)
-    _CHAIN(run=run.pk, head=event.hash)
-    run.event_head = event.hash
+    run.event_seq, run.event_head = event.seq, event.hash
     outbox.note(event, run, turn)
     push.after_commit(
         (push.run_group(run.pk), push.runs_group(run.account_id)),
         {"type": "run", "run_id": run.pk, "status": run.status, "seq": run.event_seq},
     )
     return event
+
+
+def _append(run: Run, event: Event) -> bool:
+    """Chain the event to the last one that `run` knows of; False if that is not the last one, or its status not so."""
+    event.seq, event.at, event.previous = run.event_seq + 1, timezone.now(), run.event_head
+    event.hash = chain_hash(event)
+    known = {"last": run.event_seq, "previous": run.event_head, "status": run.status}
+    return bool(_APPEND(run=run.pk, **known, seq=event.seq, hash=event.hash))
 
 
 def chain_hash(event: Event) -> str:

@@ -30,14 +30,16 @@ PAUSE: Final = 0.5
 """Seconds between two attempts to connect."""
 
 
-def send(channel: str, payload: str) -> None:
+def send(channel: str, *payloads: str) -> None:
     """Tell whoever listens, at once if the thread is in no transaction, else when it commits. Blocks.
 
     Does nothing where no server could carry it.
     """
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_notify(%s, %s)", [channel, payload])
+            cursor.execute(
+                "SELECT pg_notify(%s, payload) FROM unnest(%s::text[]) AS payload", [channel, list(payloads)]
+            )
 
 
 def available() -> bool:

@@ -10,12 +10,12 @@ import asyncio
 import contextlib
 import json
 import logging
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any, Final, Literal, TypedDict
 
 from asgiref.sync import async_to_sync
 from channels.layers import InMemoryChannelLayer, get_channel_layer
-from django.db import transaction
+from django.db import connection, transaction
 
 from runs import database, notices
 
@@ -55,6 +55,10 @@ class RunHint(TypedDict):
     seq: int
 
 
+Addressed = tuple[tuple[str, ...], PauseHint | RunHint]
+"""A hint and the groups that it goes to."""
+
+
 def inbox_group(account_id: int) -> str:
     return f"inbox.{account_id}"
 
@@ -74,9 +78,36 @@ def connect(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def after_commit(groups: tuple[str, ...], hint: PauseHint | RunHint) -> None:
-    """Send `hint` to `groups` once the current transaction has committed; a rollback sends nothing."""
-    if database.current().announces:
-        transaction.on_commit(lambda: _send(groups, hint), robust=True)
+    """Send `hint` to `groups` once the current transaction has committed; a rollback sends nothing.
+
+    All hints of a transaction go out together, and only the last one about the same run or pause.
+    """
+    if not database.current().announces:
+        return
+    sids, waiting = set(connection.savepoint_ids), list[Any](connection.run_on_commit)
+    for known, hook, _ in waiting:
+        batch = getattr(hook, "__self__", None)
+        if isinstance(batch, _Batch) and known == sids:  # rolled back with the same savepoints
+            batch.add(groups, hint)
+            return
+    batch = _Batch()
+    batch.add(groups, hint)
+    transaction.on_commit(batch.send, robust=True)
+
+
+class _Batch:
+    """Hints of one transaction."""
+
+    def __init__(self) -> None:
+        self._hints: dict[tuple[object, ...], Addressed] = {}
+
+    def add(self, groups: tuple[str, ...], hint: PauseHint | RunHint) -> None:
+        about = (*groups, hint["type"], hint["pause_id"] if hint["type"] == "pause" else hint["run_id"])
+        self._hints.pop(about, None)  # the later one also comes later
+        self._hints[about] = (groups, hint)
+
+    def send(self) -> None:
+        _send(list(self._hints.values()))
 
 
 def bridged() -> bool:
@@ -188,16 +219,21 @@ def _start(sending: Coroutine[Any, Any, None]) -> None:
     task.add_done_callback(_sending.discard)
 
 
-def _send(groups: tuple[str, ...], hint: PauseHint | RunHint) -> None:
+def _send(hints: Sequence[Addressed]) -> None:
     if bridged():
-        notices.send(notices.HINTS, json.dumps([groups, hint]))
+        notices.send(notices.HINTS, *map(json.dumps, hints))
         return
     if _loop is not None and not _loop.is_closed():
-        asyncio.run_coroutine_threadsafe(_group_send(groups, hint), _loop)
+        asyncio.run_coroutine_threadsafe(_group_sends(hints), _loop)
         return
     if isinstance(get_channel_layer(), InMemoryChannelLayer):
         return  # no socket lives in this process, and no other process can hear
-    async_to_sync(_group_send)(groups, hint)
+    async_to_sync(_group_sends)(hints)
+
+
+async def _group_sends(hints: Sequence[Addressed]) -> None:
+    for groups, hint in hints:
+        await _group_send(groups, hint)
 
 
 async def _group_send(groups: tuple[str, ...], hint: PauseHint | RunHint) -> None:

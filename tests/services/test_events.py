@@ -20,7 +20,9 @@ MakeRun = Callable[..., Run]
 def hints(monkeypatch: pytest.MonkeyPatch) -> list[tuple[tuple[str, ...], dict[str, Any]]]:
     """(groups, hint) of everything that was sent, in order."""
     sent: list[tuple[tuple[str, ...], dict[str, Any]]] = []
-    monkeypatch.setattr(push, "_send", lambda groups, hint: sent.append((groups, dict(hint))))
+    monkeypatch.setattr(
+        push, "_send", lambda hints: sent.extend((groups, dict(hint)) for groups, hint in hints)
+    )
     return sent
 
 
@@ -144,6 +146,37 @@ def test_a_rollback_sends_no_hint_and_leaves_the_chain_whole(
 
     assert hints == []
     events.record(Run.objects.get(pk=run.pk), "test.next")
+    assert first_broken(run) is None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_the_hints_about_one_run_in_a_transaction_only_the_last_goes_out_and_none_that_was_undone(
+    make_run: MakeRun, hints: list[tuple[tuple[str, ...], dict[str, Any]]]
+) -> None:
+    run, other = make_run(), make_run()
+    hints.clear()
+    with transaction.atomic():
+        events.record(run, "test.first")
+        events.record(other, "test.only")
+        events.record(run, "test.second")
+        with transaction.atomic():
+            events.record(run, "test.undone")
+            transaction.set_rollback(True)
+
+    assert [(hint["run_id"], hint["seq"]) for _, hint in hints] == [(other.pk, 2), (run.pk, 3)]
+
+
+def test_an_event_for_a_run_that_was_read_long_ago_comes_after_those_of_others(make_run: MakeRun) -> None:
+    run = make_run()
+    stale, undone = Run.objects.get(pk=run.pk), Run.objects.get(pk=run.pk)
+    with transaction.atomic():
+        events.record(undone, "test.undone")
+        transaction.set_rollback(True)
+    events.record(run, "test.second")
+    Run.objects.filter(pk=run.pk).update(status="running_turn")
+
+    assert [events.record(late, "test.late").seq for late in (stale, undone)] == [3, 4]
+    assert (stale.status, undone.status) == ("running_turn", "running_turn")
     assert first_broken(run) is None
 
 
