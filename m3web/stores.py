@@ -68,6 +68,7 @@ def database(
         "keepalives_interval": silence // 3,
         "keepalives_count": 2,
         "tcp_user_timeout": silence * 1000,
+        "prepare_threshold": 2,  # for the statements of `runs.prepared`; others are not prepared
         "options": " ".join(f"-c {name}={value}" for name, value in of_session.items()),
     }
     return {

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from django.db import connection
+from django.db.backends.utils import CursorWrapper
 from django.db.models import AutoField, Expression, Field, Func, IntegerField, Model, QuerySet
 from django.db.models.query import ModelIterable, get_related_populators
 from django.db.models.sql import UpdateQuery
@@ -52,7 +53,7 @@ class Rows(Generic[T]):
 
     def __call__(self, **values: Any) -> list[T]:
         query = _cached(self, self._make)
-        with connection.cursor() as cursor:
+        with _cursor() as cursor:
             cursor.execute(query.sql, _filled(query.params, values))
             rows = cursor.fetchall()
         return query.results(rows)
@@ -73,17 +74,16 @@ class Update:
 
     def __call__(self, **values: Any) -> int:
         sql, params = _cached(self, self._make)
-        with connection.cursor() as cursor:
+        with _cursor() as cursor:
             cursor.execute(sql, _filled(params, values))
             changed: int = cursor.rowcount
         return changed
 
-    def _make(self) -> tuple[str, tuple[Any, ...]]:
+    def _make(self) -> tuple[str, Sequence[Any]]:
         rows, new = self._build()
         query: Any = rows.query.chain(UpdateQuery)
         query.add_update_values(new)
-        made: tuple[str, tuple[Any, ...]] = query.get_compiler(connection=connection).as_sql()
-        return made
+        return _fixed(*query.get_compiler(connection=connection).as_sql())
 
 
 def save(row: Model, fields: Sequence[str]) -> None:
@@ -104,7 +104,7 @@ def insert(row: Model) -> None:
     model = type(row)
     sql, fields, made = _cached((model, "insert"), lambda: _inserting(model))
     values = [field.get_db_prep_save(field.pre_save(row, add=True), connection) for field in fields]
-    with connection.cursor() as cursor:
+    with _cursor() as cursor:
         cursor.execute(sql, values)
         if made is not None:
             (key,) = cursor.fetchone()
@@ -134,7 +134,7 @@ class _Query:
 
     def __init__(self, queryset: QuerySet[Any, Any]) -> None:
         compiler: SQLCompiler = queryset.query.get_compiler(connection=connection)
-        self.sql, self.params = compiler.as_sql()
+        self.sql, self.params = _fixed(*compiler.as_sql())
         self._compiler = compiler
         self._converters = compiler.get_converters([column[0] for column in compiler.select])
         self._of_models = issubclass(queryset._iterable_class, ModelIterable)
@@ -155,6 +155,38 @@ class _Query:
         for populator in self._related:
             populator.populate(row, instance)
         return instance
+
+
+def _cursor() -> CursorWrapper:
+    """A cursor; on PostgreSQL one whose statements the server parses once and whose plans it may keep, if the
+    connection allows it (`prepare_threshold`). Django's own cursors write the values into the SQL."""
+    cursor = connection.cursor()
+    if connection.vendor == "postgresql":
+        # Not at the top: psycopg is not installed everywhere.
+        from django.db.backends.postgresql.base import ServerBindingCursor
+
+        cursor.cursor.close()
+        cursor.cursor = ServerBindingCursor(connection.connection)  # type: ignore[call-arg]
+    return cursor
+
+
+def _fixed(sql: str, params: Sequence[Any]) -> tuple[str, Sequence[Any]]:
+    """The statement with what never changes written out, so that a plan that PostgreSQL keeps may count on it: an index
+    on pending rows alone is of use only for `status = 'pending'`, not for whatever status it is given."""
+    if connection.vendor != "postgresql":
+        return sql, params
+    from psycopg.sql import Literal
+
+    first, *rest = sql.split("%s")
+    open_, parts = [], [first]
+    for param, part in zip(params, rest, strict=True):
+        if isinstance(param, Param):
+            open_.append(param)
+            parts.append("%s")
+        else:
+            parts.append(Literal(param).as_string(connection.connection).replace("%", "%%"))
+        parts.append(part)
+    return "".join(parts), open_
 
 
 def _cached(key: Any, make: Callable[[], T]) -> T:

@@ -47,6 +47,22 @@ def test_a_statement_is_made_once_and_costs_one_query_each_time(make_run: Callab
     assert (len(made), len(asked)) == (1, 3)
 
 
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite keeps no plans on the server")
+def test_the_server_keeps_a_plan_that_knows_what_never_changes(make_run: Callable[..., Run]) -> None:
+    run = make_run()
+    rows: Rows[Run] = Rows(
+        lambda: Run.objects.filter(pk=OF_RUN, message__contains="100 %", mode="plan").only("pk")
+    )
+    for _ in range(4):
+        rows(run=run.pk)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT statement FROM pg_prepared_statements WHERE statement LIKE '%%100 %%'")
+        ((kept,),) = cursor.fetchall()
+    assert "$1" in kept
+    assert "$2" not in kept
+    assert "'plan'" in kept
+
+
 def test_a_field_left_out_is_loaded_when_it_is_wanted(make_run: Callable[..., Run]) -> None:
     run = make_run("Send it")
     rows: Rows[Turn] = Rows(lambda: Turn.objects.filter(run=OF_RUN).defer("message"))
