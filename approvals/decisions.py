@@ -233,8 +233,8 @@ def _decide(
     elif remember is not None:
         raise ManagedInputValidationError("Only an allowed tool call can be remembered.")
     rule = rule_of(round_, remember, payload) if first and remember else None
-    settled = rounds.try_answer(
-        round_.pk,
+    settled = rounds.try_answer_locked(
+        round_,
         payload,
         decider=Decider(user=actor.user, via=via),
         idempotency_key=idempotency_key,

@@ -173,6 +173,28 @@ def try_answer(
     _check_key(idempotency_key)
     round_ = lock(round_id)
     check_readable(round_, round_id)
+    return try_answer_locked(
+        round_,
+        responses,
+        decider=decider,
+        idempotency_key=idempotency_key,
+        shown_digest=shown_digest,
+        note=note,
+    )
+
+
+def try_answer_locked(
+    round_: Round,
+    responses: Mapping[str, Mapping[str, Any]],
+    *,
+    decider: Decider,
+    idempotency_key: str,
+    shown_digest: str | None = None,
+    note: str = "",
+) -> Round | StateConflict:
+    """`try_answer` for a round that this transaction has locked (`round_rows.lock`) and found readable, and which is as
+    its row is."""
+    _check_key(idempotency_key)
     payload = checked_shape(responses)
     if round_.responses is not None:
         return _again(round_, idempotency_key, payload)

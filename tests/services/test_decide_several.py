@@ -182,15 +182,15 @@ def test_a_refusal_on_the_way_takes_back_what_came_before_it(
     acting: Acting, alice: User, make_round: MakeRound, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, two = make_round(), make_round()
-    really = decisions.rounds.try_answer
+    really = decisions.rounds.try_answer_locked
 
-    def late_for_one(round_id: str, *args: Any, **kwargs: Any) -> Round | StateConflict:
-        if round_id == one.pk:  # the younger run is locked, and so decided, first
+    def late_for_one(round_: Round, *args: Any, **kwargs: Any) -> Round | StateConflict:
+        if round_.pk == one.pk:  # the younger run is locked, and so decided, first
             assert Round.objects.get(pk=two.pk).status == RoundStatus.RESPONSE_VALIDATED
             return StateConflict("The deadline has passed.", details={"round_id": one.pk})
-        return really(round_id, *args, **kwargs)
+        return really(round_, *args, **kwargs)
 
-    monkeypatch.setattr(decisions.rounds, "try_answer", late_for_one)
+    monkeypatch.setattr(decisions.rounds, "try_answer_locked", late_for_one)
     with pytest.raises(StateConflict) as refused:
         decide_several(acting(alice), chosen(one, two), idempotency_key="k")
 
