@@ -20,11 +20,15 @@ from runs import database
 from runs.errors import ModelValidationError
 from runs.mcp_client import Binding, HttpBinding, StdioBinding, identity
 from runs.models import Run, Server, Transport
+from runs.prepared import Param, Rows
 
 FROM_HOST = "env:"
 _PROGRAM = "#"
 """Stands in the name of every entry of a program, between the server's name and its identity."""
 
+_NEEDS: Rows[tuple[str | None]] = Rows(
+    lambda: Run.objects.live().filter(pk=Param("run", Run._meta.pk)).values_list("agent__servers__entry")
+)
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]", "::1"})
 
 
@@ -105,6 +109,12 @@ def unreachable(run_ids: Collection[int]) -> set[int]:
     known = entries()
     needs = Run.objects.live().filter(pk__in=run_ids).values_list("pk", "agent__servers__entry")
     return {run_id for run_id, entry in needs if entry and _PROGRAM in entry and entry not in known}
+
+
+def is_unreachable(run_id: int) -> bool:
+    """The same for one run, asked for every time that it is woken."""
+    needed = [entry for (entry,) in _NEEDS(run=run_id) if entry and _PROGRAM in entry]
+    return bool(needed) and not entries().keys() >= set(needed)
 
 
 def _from_entry(name: str, variables: Mapping[str, Any]) -> StdioBinding:

@@ -13,7 +13,7 @@ from typing import Any
 
 from django.db import DatabaseError
 
-from runs import binding, clock, db, hosts, lease, notices
+from runs import clock, db, hosts, lease, notices
 from runs.errors import SessionBusyError
 from runs.gate import Gate
 from runs.models import Run
@@ -111,8 +111,6 @@ class Driver:
 
     async def _drive(self, run_id: int, driven: Driven) -> None:
         try:
-            if await db.read(binding.unreachable, [run_id]):
-                return  # it stays due; whoever offers its servers finds it with the first sweep
             wake_at = await advance(
                 run_id,
                 owner=self.owner,

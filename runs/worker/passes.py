@@ -11,7 +11,7 @@ import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from runs import lease
+from runs import binding, clock, lease
 from runs.harnesses import get_harness
 from runs.lease import Lease
 from runs.live_sessions import SESSION
@@ -38,8 +38,11 @@ class Parked:
 def begin(run_id: int, owner: str) -> tuple[Lease, View | Parked] | None:
     """Claim a run and make the first pass; None if it is not due. Raises what `lease.claim` raises.
 
+    A run whose servers only another process offers is not claimed: it stays due, and that one's sweep finds it.
     Where a session was left behind, its end comes first, and no pass is made.
     """
+    if binding.is_unreachable(run_id):
+        return None
     held = lease.claim(run_id, owner)
     if held is None:
         return None
@@ -100,7 +103,7 @@ def _settled(view: View) -> View:
     if not answered and not rested:
         return view
     rounds = [round_ for round_ in view.rounds if round_ not in answered]
-    return view_of(view.run, view.turns, view.turn, view.all_steps, rounds)
+    return view_of(view.run, view.turns, view.turn, view.all_steps, rounds, at=view.at)
 
 
 def _applied(view: View, proposals: Sequence[Proposal]) -> View:
@@ -108,9 +111,11 @@ def _applied(view: View, proposals: Sequence[Proposal]) -> View:
     assert view.turn is not None  # noqa: S101 - only a turn is asked for proposals
     new = journal.apply(view.run, view.turn, proposals)
     steps = [*view.all_steps, *new]
+    # The clock is a question to the server: asked again only where a sleep may be over as soon as it begins.
+    at = clock.now() if any(step.kind == StepKind.SLEEP for step in new) else view.at
     if view.turn.status == TurnStatus.FINISHED:
-        return view_of(view.run, view.turns, None, steps, [])
-    return view_of(view.run, view.turns, view.turn, steps, view.rounds)
+        return view_of(view.run, view.turns, None, steps, [], at=at)
+    return view_of(view.run, view.turns, view.turn, steps, view.rounds, at=at)
 
 
 def _is_over(view: View) -> bool:

@@ -93,7 +93,7 @@ def load(lease: Lease) -> View:
     all_turns, steps = _TURNS(run=run.pk), _STEPS(run=run.pk)
     turn = next((each for each in all_turns if each.status != TurnStatus.FINISHED), None)
     rounds = _ROUNDS(turn=turn.pk) if turn else []
-    return view_of(run, all_turns, turn, steps, rounds)
+    return view_of(run, all_turns, turn, steps, rounds, at=clock.now())
 
 
 def run_of(lease: Lease) -> Run:
@@ -105,7 +105,13 @@ def run_of(lease: Lease) -> Run:
 
 
 def view_of(
-    run: Run, all_turns: Sequence[Turn], turn: Turn | None, steps: Sequence[Step], rounds: Sequence[Round]
+    run: Run,
+    all_turns: Sequence[Turn],
+    turn: Turn | None,
+    steps: Sequence[Step],
+    rounds: Sequence[Round],
+    *,
+    at: dt.datetime,
 ) -> View:
     """The view that these rows give: every turn and step of the run, the current turn, its rounds that are not over."""
     return View(
@@ -117,7 +123,7 @@ def view_of(
         rounds=rounds,
         journal=_journal(run, all_turns, steps, turn),
         forsaken=[step for step in steps if task_facts.forsaken(step) is not None],
-        at=clock.now(),
+        at=at,
     )
 
 
