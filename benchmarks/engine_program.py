@@ -73,19 +73,31 @@ class People:
 
         return str(create_run(self.agent, Submission(message="Go on.", human_input=HumanInput.MANAGED)).pk)
 
+    def tell(self, run: str) -> None:
+        """Answer the run's question."""
+        self._decide(self._asked(run))
+
     def answer(self, run: str) -> tuple[float, float]:
         """Answer the run's question; gives when the call began and when its commit was done."""
         from django.db import transaction
 
-        from approvals import decisions
+        round_id = self._asked(run)
+        called, committed = time.monotonic(), []
+        with transaction.atomic():  # only so that the commit can be noted
+            transaction.on_commit(lambda: committed.append(time.monotonic()))
+            self._decide(round_id)
+        return called, committed[0]
+
+    def _asked(self, run: str) -> str:
         from runs.models import Round
 
         (round_id,) = Round.objects.pending().filter(run=int(run)).values_list("pk", flat=True)
-        called, committed = time.monotonic(), []
-        with transaction.atomic():
-            transaction.on_commit(lambda: committed.append(time.monotonic()))
-            decisions.decide(self.actor, round_id, ANSWER, idempotency_key=uuid.uuid4().hex, via="api")
-        return called, committed[0]
+        return str(round_id)
+
+    def _decide(self, round_id: str) -> None:
+        from approvals import decisions
+
+        decisions.decide(self.actor, round_id, ANSWER, idempotency_key=uuid.uuid4().hex, via="api")
 
 
 def main(agent_id: int) -> None:
@@ -103,7 +115,7 @@ def main(agent_id: int) -> None:
             "latency": lambda count, jitter: latency(
                 count, people.start, people.answer, moments, jitter=jitter
             ),
-            "throughput": lambda count: throughput(count, people.start, people.answer, moments, helper=pid),
+            "throughput": lambda count: throughput(count, people.start, people.tell, moments, helper=pid),
         }
     )
     if worker:

@@ -80,7 +80,7 @@ def costs(people: Any, count: int) -> dict[str, Any]:
                     part["ms"] = 0.0
             run = measured("start", there, people.start)
             measured("advance to the question", work, run)
-            measured("answer", there, people.answer, run)
+            measured("answer", there, people.tell, run)
             measured("advance to the end", work, run)
         there(attached.__exit__, None, None, None)
     return {

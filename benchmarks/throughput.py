@@ -11,7 +11,7 @@ from benchmarks.figures import Report, short, table
 from benchmarks.peers.pace import IN_FLIGHT
 from benchmarks.programs import Contender, contenders, stage
 
-RUNS = 2000
+RUNS = 1000
 PEER_SHARE = 0.3
 """The peers are measured on so many of the runs; a rate does not need all of them."""
 ROUNDS = 2
