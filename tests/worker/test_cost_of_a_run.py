@@ -14,10 +14,10 @@ from benchmarks.run_costs import costs
 from runs.models import Account, Agent, Run, User
 
 STATEMENTS = {
-    "start": 13,
-    "advance to the question": 22,
-    "answer": 17,
-    "advance to the end": 40,
+    "start": 11,
+    "advance to the question": 21,
+    "answer": 12,
+    "advance to the end": 34,
 }
 MORE_ON_POSTGRES = 6
 
