@@ -135,5 +135,8 @@ def _wake_others(jobs: Jobs, run_ids: Collection[int]) -> None:
 
 
 def _parameters() -> dict[str, Any]:
-    """How Django connects, except that statements may be prepared: nothing stands between that could not."""
-    return {name: value for name, value in connector_params().items() if name != "prepare_threshold"}
+    """How Django connects, except that statements may be prepared at once, and that nothing is waited for on the disk:
+    a server that falls forgets at worst that a job was taken or done, and a wake too many does no harm. Jobs are
+    written elsewhere, by whoever wakes a run."""
+    known = {name: value for name, value in connector_params().items() if name != "prepare_threshold"}
+    return {**known, "options": f"{known.get('options', '')} -c synchronous_commit=off".strip()}
