@@ -14,6 +14,7 @@ from procrastinate import App, PsycopgConnector
 from procrastinate.contrib.django import connector_params
 from procrastinate.exceptions import ProcrastinateException
 from procrastinate.manager import JobManager
+from psycopg_pool import AsyncConnectionPool
 
 from runs import clock, db, engines
 from runs.engines.jobs import QUEUE, TASK, Jobs
@@ -67,9 +68,7 @@ class ProcrastinateWorker(Worker):
     async def _serve_queue(self) -> None:
         while True:
             try:
-                app = App(
-                    connector=PsycopgConnector(kwargs=_parameters(), min_size=1, max_size=2, timeout=ORDERLY)
-                )
+                app = App(connector=_connector())
                 app.task(name=TASK, queue=QUEUE)(self._advance)
                 async with app.open_async(), self._tidied(app.job_manager):
                     await app.run_worker_async(**self._options())
@@ -132,6 +131,18 @@ class ProcrastinateWorker(Worker):
 def _wake_others(jobs: Jobs, run_ids: Collection[int]) -> None:
     for run_id in Run.objects.due(clock.now()).filter(pk__in=run_ids).values_list("pk", flat=True):
         jobs.enqueue(run_id)
+
+
+def _connector() -> PsycopgConnector:
+    """The queue's own connections. A broken one ends the queue, which is then opened again; it is not asked before
+    every statement whether it is whole."""
+    return PsycopgConnector(
+        pool_factory=lambda **options: AsyncConnectionPool(**{**options, "check": None}),
+        kwargs=_parameters(),
+        min_size=1,
+        max_size=2,
+        timeout=ORDERLY,
+    )
 
 
 def _parameters() -> dict[str, Any]:
