@@ -118,9 +118,12 @@ class Keeper:
         try:
             async with asyncio.timeout(FIRST_CLIENT_SECONDS):
                 token = _token(await reader.readuntil(b"\n"))
-            if token is None or token < self._token:
-                writer.write(b'R{"reason": "stale"}\n')
-                return
+                if token is None or token < self._token:
+                    writer.write(b'R{"reason": "stale"}\n')
+                    await writer.drain()
+                    while await reader.read(MAX_FRAME_BYTES):
+                        pass  # a connection closed on what it still sends would tear the refusal away
+                    return
             self._attach(writer, token)
             await writer.drain()
             while frame := await reader.readuntil(b"\n"):
