@@ -158,6 +158,7 @@ async def test_an_operator_ends_a_keeper_with_sigterm_and_its_server_goes_along(
 async def test_a_server_that_floods_while_nobody_reads_is_made_to_wait(tmp_path: Path) -> None:
     """Its questions are kept up to a bound; after that it cannot write any more, and nothing is lost."""
     flood, progress = tmp_path / "flood.py", tmp_path / "progress"
+    progress.touch()
     flood.write_text(
         "import json, sys\n"
         "sys.stdin.readline()\n"
