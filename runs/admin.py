@@ -22,6 +22,7 @@ from runs.models import (
     IdempotencyKey,
     Ledger,
     LedgerEntry,
+    LeftSession,
     Membership,
     Round,
     Run,
@@ -37,6 +38,7 @@ from runs.models import (
     User,
     WebhookDelivery,
     WebhookEndpoint,
+    WorkerHost,
 )
 
 if TYPE_CHECKING:  # Django's admin classes are generic in their stubs only
@@ -253,3 +255,14 @@ class WebhookDeliveryAdmin(ReadOnlyAdmin):
     list_display = ("event_type", "endpoint", "status", "attempts", "created_at")
     list_filter = ("status",)
     list_select_related = ("endpoint",)
+
+
+@admin.register(WorkerHost)
+class WorkerHostAdmin(ReadOnlyAdmin):
+    list_display = ("id", "seen_at")
+
+
+@admin.register(LeftSession)
+class LeftSessionAdmin(ReadOnlyAdmin):
+    list_display = ("host", "keeper", "operation_id", "left_at")
+    list_filter = ("host",)
