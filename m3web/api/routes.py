@@ -85,7 +85,7 @@ urlpatterns = [
     path("tasks/<int:task_id>", tasks.TaskDetail.as_view(), name="api-task"),
     path("tasks/<int:task_id>/runs", tasks.TaskRuns.as_view(), name="api-task-runs"),
     path("users/", users.UserList.as_view(), name="api-users"),
-    path("users/<str:user_id>", end_users.UserDetail.as_view(), name="api-user"),
+    path("users/<path:user_id>", end_users.UserDetail.as_view(), name="api-user"),
     path("webhooks/", webhooks.WebhookList.as_view(), name="api-webhooks"),
     path("webhooks/<int:webhook_id>", webhooks.WebhookDetail.as_view(), name="api-webhook"),
     path(

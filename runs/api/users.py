@@ -7,6 +7,8 @@ from rest_framework.response import Response
 
 from runs import access, end_users
 from runs.api.base import ActorView, Paging, checked, list_response
+from runs.errors import NotFound
+from runs.models import EndUser
 from runs.serializers import NewUser, UserChange, UserShape
 
 
@@ -25,13 +27,23 @@ class UserList(ActorView):
 
 
 class UserDetail(ActorView):
+    """The id is the rest of the address, with the slashes in it: servers decode `%2F` before anybody sees it."""
+
     def get(self, request: Request, user_id: str) -> Response:
-        return Response(
-            UserShape(access.get(self.actor, end_users.present(self.actor), user_id=user_id)).data
-        )
+        return Response(UserShape(self.user_of(request, user_id)).data)
 
     def patch(self, request: Request, user_id: str) -> Response:
         """Change parts of the profile; metadata is replaced as a whole (m8tes-http 3)."""
-        access.get(self.actor, end_users.present(self.actor), user_id=user_id)
+        self.user_of(request, user_id)
         body = checked(UserChange, request.data)
         return Response(UserShape(end_users.change(self.actor, user_id, body)).data)
+
+    def user_of(self, request: Request, user_id: str) -> EndUser:
+        """Raises NotFound; an id may end in a slash, but one too many is likelier (m8tes-http 1.5)."""
+        try:
+            return access.get(self.actor, end_users.present(self.actor), user_id=user_id)
+        except NotFound as error:
+            if not user_id.endswith("/"):
+                raise
+            meant = request.path_info.removesuffix("/")
+            raise NotFound(f"{error} Collections end in a slash, items do not: try {meant}") from error

@@ -48,7 +48,8 @@ def test_a_user_that_a_run_named_first_exists_already(calling: Calling, alice: U
 
 
 @pytest.mark.parametrize(
-    "user_id", ["with space", "ann@example.com", "a?b=c&d", "a#b", "50%", "Zoë", "a:b;c,d+e"]
+    "user_id",
+    ["with space", "ann@example.com", "a?b=c&d", "a#b", "50%", "Zoë", "a:b;c,d+e", "a/b", "a/", "/a", "a//b"],
 )
 def test_an_id_of_any_characters_is_found_by_its_encoded_address(
     calling: Calling, ada: User, account: Account, user_id: str
@@ -61,6 +62,17 @@ def test_an_id_of_any_characters_is_found_by_its_encoded_address(
     assert caller.patch(address, {"name": "Ann"}).json()["name"] == "Ann"
     assert caller.send("DELETE", address).status_code == 204
     assert caller.get(address).status_code == 404
+
+
+def test_a_slash_in_an_id_need_not_be_encoded_and_names_nobody_else(calling: Calling, ada: User) -> None:
+    caller = calling(ada)
+    for user_id in ("a", "b", "a/b"):
+        caller.post("users/", {"user_id": user_id})
+
+    assert caller.get("users/a/b").json()["user_id"] == "a/b"
+    assert caller.send("DELETE", "users/a%2Fb").status_code == 204
+    assert caller.get("users/a/b").status_code == 404
+    assert [one["user_id"] for one in caller.get("users/").json()["data"]] == ["b", "a"]
 
 
 @pytest.mark.parametrize(
