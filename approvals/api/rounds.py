@@ -14,8 +14,8 @@ from approvals.decisions import Remember, decide, save_draft, switch_mode
 from approvals.serializers import Answer, Draft, NewMode, RoundLine, RoundQuery, RoundShape, Shown
 from runs import access
 from runs.access import Actor
-from runs.api.base import ActorView, checked, list_response
-from runs.models import Round, Run
+from runs.api.base import ActorView, check_scope, checked, list_response, run_of
+from runs.models import Round
 from runs.models.round import RoundQuerySet
 
 VIA = "api"
@@ -69,13 +69,13 @@ class RoundList(ActorView):
 
 class RoundDetail(ActorView):
     def get(self, request: Request, round_id: str) -> Response:
-        return Response(_shown(self.actor, round_id))
+        return Response(RoundShape(_round(self.actor, request, round_id)).data)
 
 
 class RoundRespond(ActorView):
     def post(self, request: Request, round_id: str) -> Response:
         """Answer the pause, with the refusals of the page; the same key and body again gets the same receipt."""
-        access.get(self.actor, Round.objects.all(), pk=round_id)
+        _round(self.actor, request, round_id)
         body = checked(Answer, request.data)
         decide(
             self.actor,
@@ -93,7 +93,7 @@ class RoundRespond(ActorView):
 class RoundDraft(ActorView):
     def post(self, request: Request, round_id: str) -> Response:
         """Keep the answer to one of several requests; with the last one the pause is answered (A21)."""
-        access.get(self.actor, Round.objects.all(), pk=round_id)
+        _round(self.actor, request, round_id)
         body = checked(Draft, request.data)
         save_draft(self.actor, round_id, body["key"], body["response"], via=VIA)
         return Response(_shown(self.actor, round_id))
@@ -102,13 +102,14 @@ class RoundDraft(ActorView):
 class RoundExtend(ActorView):
     def post(self, request: Request, round_id: str) -> Response:
         """A quarter of an hour more, counted from the present end (R32)."""
+        _round(self.actor, request, round_id)
         extend(self.actor, round_id)
         return Response(_shown(self.actor, round_id))
 
 
 class RunPermissionMode(ActorView):
     def patch(self, request: Request, run_id: int) -> Response:
-        access.get(self.actor, Run.objects.all(), pk=run_id)
+        run_of(self.actor, request, run_id)
         body = checked(NewMode, request.data)
         run = switch_mode(self.actor, run_id, body["permission_mode"], via=VIA)
         return Response({"permission_mode": run.mode})
@@ -136,6 +137,16 @@ def _remember(body: dict[str, Any] | None) -> Remember | None:
     )
 
 
+def _round(actor: Actor, request: Request, round_id: str) -> Round:
+    """The pause that the address names. Raises NotFound as `check_scope` does for its run."""
+    round_ = _of(actor, round_id)
+    check_scope(request, round_.run.end_user)
+    return round_
+
+
 def _shown(actor: Actor, round_id: str) -> dict[str, Any]:
-    round_ = access.get(actor, Round.objects.select_related("run__end_user", "decided_by"), pk=round_id)
-    return dict(RoundShape(round_).data)
+    return dict(RoundShape(_of(actor, round_id)).data)
+
+
+def _of(actor: Actor, round_id: str) -> Round:
+    return access.get(actor, Round.objects.select_related("run__end_user", "decided_by"), pk=round_id)

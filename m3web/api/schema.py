@@ -39,6 +39,10 @@ MEANINGS: Final[Mapping[str, str]] = {
     "user_id": "Your own id of the end user; left out, what belongs to none.",
     "rounds user_id": "Only what is for this end user, by your own id.",
     "events user_id": "Only what is for this end user, by your own id.",
+    **{
+        f"{{{one}_id}} user_id": "One that is not for this end user, by your own id, is a 404."
+        for one in ("agent", "round", "run", "task")
+    },
     "fields": "`summary` leaves out what may be long.",
     "include_end_user_runs": "Those of every end user too.",
     "include_gone": "Those too that the server no longer lists.",
@@ -46,7 +50,8 @@ MEANINGS: Final[Mapping[str, str]] = {
     "rounds status": "Only what waits, or everything.",
     "sort": "`priority`: those that wait for a person before all others.",
 }
-"""What parameters mean, by name, or by resource and name where they mean something else there."""
+"""What parameters mean, by name, or by resource and name where they mean something else there; in the address of a
+single thing, by its variable."""
 
 REFUSALS: Final[Mapping[int, str]] = {
     401: "No valid API key and no session",
@@ -222,8 +227,8 @@ def postprocess(result: dict[str, Any], **_: Any) -> dict[str, Any]:
             component["examples"] = EXAMPLES[name]
     for path, methods in result["paths"].items():
         for parameter in [one for operation in methods.values() for one in operation.get("parameters", ())]:
-            name, tag = parameter["name"], address_of(path).split("/")[0]
-            meaning = MEANINGS.get(f"{tag} {name}", MEANINGS.get(name))
+            name, about = parameter["name"], re.search(r"\{\w+\}", path) or re.match(r"\w+", address_of(path))
+            meaning = MEANINGS.get(f"{about[0]} {name}" if about else name, MEANINGS.get(name))
             if meaning and parameter["in"] == "query":
                 parameter.setdefault("description", meaning)
             if "enum" in parameter["schema"]:

@@ -95,15 +95,15 @@ OPERATIONS: Final[dict[str, Operation]] = {
     "POST permissions/": _made("Allow a tool beforehand", NewPolicy, PolicyShape, conflicts=True),
     "DELETE permissions/{policy_id}": _gone("Take it back", query=Scope),
     "GET rounds/": _list("List pauses", RoundLine, RoundQuery),
-    "GET rounds/{round_id}": Operation(says="One pause in full", answer=RoundShape),
+    "GET rounds/{round_id}": Operation(says="One pause in full", answer=RoundShape, query=Scope),
     "POST rounds/{round_id}/draft": Operation(
-        says="Answer one request of a pause", body=Draft, answer=RoundShape, conflicts=True
+        says="Answer one request of a pause", body=Draft, answer=RoundShape, query=Scope, conflicts=True
     ),
     "POST rounds/{round_id}/extend": Operation(
-        says="Give a pause a quarter of an hour more", answer=RoundShape, conflicts=True
+        says="Give a pause a quarter of an hour more", answer=RoundShape, query=Scope, conflicts=True
     ),
     "POST rounds/{round_id}/respond": Operation(
-        says="Answer a pause", body=Answer, answer=RoundShape, conflicts=True
+        says="Answer a pause", body=Answer, answer=RoundShape, query=Scope, conflicts=True
     ),
     "GET runs/": _list("List runs", shapes.RunShape, shapes.RunQuery, shapes.RunLine),
     "POST runs/": _made(
@@ -120,12 +120,12 @@ OPERATIONS: Final[dict[str, Operation]] = {
     "POST runs/{run_id}/cancel": Operation(
         says="Cancel a run and its children", answer=shapes.RunShape, query=Scope, conflicts=True
     ),
-    "GET runs/{run_id}/events": _list("What happened in a run", shapes.EventShape, Paging),
+    "GET runs/{run_id}/events": _list("What happened in a run", shapes.EventShape, ListQuery),
     "GET runs/{run_id}/files": Operation(
         says="Files of a run; there are none", answer=FileShape, query=Scope, array=True
     ),
     "PATCH runs/{run_id}/permission-mode": Operation(
-        says="Switch the permission mode", body=NewMode, answer=NewMode, conflicts=True
+        says="Switch the permission mode", body=NewMode, answer=NewMode, query=Scope, conflicts=True
     ),
     "GET runs/{run_id}/permissions": Operation(
         says="What a run asked to be permitted, oldest first",
@@ -137,12 +137,13 @@ OPERATIONS: Final[dict[str, Operation]] = {
         says="Open the next turn",
         body=shapes.NewMessage,
         answer=shapes.RunShape,
+        query=Scope,
         streams=True,
         conflicts=True,
         once=True,
     ),
     "POST runs/{run_id}/reply/with-files": _FILES,
-    "GET runs/{run_id}/stream": Operation(says="Follow a run", streams=True, conflicts=True),
+    "GET runs/{run_id}/stream": Operation(says="Follow a run", query=Scope, streams=True, conflicts=True),
     "GET servers/": _list("List servers", shapes.ServerShape, shapes.ServerQuery),
     "POST servers/": _made("Register a server", shapes.NewServer, shapes.ServerShape),
     "GET servers/entries": Operation(

@@ -15,11 +15,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from runs import keys
+from runs import access, keys
 from runs.access import Actor, actor_for
 from runs.api.fields import Text
 from runs.errors import NotFound
-from runs.models import ApiKey, EndUser, Role
+from runs.models import ApiKey, EndUser, Role, Run
 
 M = TypeVar("M", bound=Model)
 
@@ -126,3 +126,10 @@ def check_scope(request: Request, owner: EndUser | None) -> None:
     wanted = checked(Scope, request.query_params.dict()).get("user_id")
     if wanted is not None and (owner is None or owner.user_id != wanted):
         raise NotFound(f"There is no such thing for {wanted}.")
+
+
+def run_of(actor: Actor, request: Request, run_id: int) -> Run:
+    """The run that the address names, with its end user. Raises NotFound as `check_scope` does."""
+    run = access.get(actor, Run.objects.select_related("end_user"), pk=run_id)
+    check_scope(request, run.end_user)
+    return run

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from runs import access, commands
 from runs.access import Actor
 from runs.api import idempotency, run_rows
-from runs.api.base import ActorView, JsonOrEvents, Paging, check_scope, checked, list_response
+from runs.api.base import ActorView, JsonOrEvents, Paging, check_scope, checked, list_response, run_of
 from runs.api.stream import stream_response
 from runs.control import Overrides, Submission
 from runs.errors import ModelValidationError
@@ -69,7 +69,7 @@ class RunDetail(ActorView):
 
 class RunCancel(ActorView):
     def post(self, request: Request, run_id: int) -> Response:
-        _run(self.actor, request, run_id)
+        run_of(self.actor, request, run_id)
         commands.cancel_run(self.actor, run_id, via=VIA)
         return Response(shown(self.actor, run_id))
 
@@ -79,7 +79,7 @@ class RunReply(ActorView):
 
     def post(self, request: Request, run_id: int) -> HttpResponseBase:
         """Open the next turn; the run has its new status before this answers (m8tes-http 5.8)."""
-        access.get(self.actor, Run.objects.all(), pk=run_id)
+        run_of(self.actor, request, run_id)
         body = checked(NewMessage, request.data)
         overrides = Overrides(
             mode=body["permission_mode"], human_input=human_input(body), tools=body["tools"] or None
@@ -101,7 +101,7 @@ class RunReply(ActorView):
 class RunEvents(ActorView):
     def get(self, request: Request, run_id: int) -> Response:
         """What happened in the run, oldest first; the cursor is the sequence number, so it never skips."""
-        run = access.get(self.actor, Run.objects.all(), pk=run_id)
+        run = run_of(self.actor, request, run_id)
         query = checked(Paging, request.query_params.dict())
         events = Event.objects.filter(run=run, seq__gt=query.get("starting_after", 0)).order_by("seq")
         return list_response(events, query["limit"], EventShape, lambda event: event.seq)
@@ -110,7 +110,7 @@ class RunEvents(ActorView):
 class RunFiles(ActorView):
     def get(self, request: Request, run_id: int) -> Response:
         """A bare array, as clients expect it (m8tes-http 1.12); runs here make no files."""
-        _run(self.actor, request, run_id)
+        run_of(self.actor, request, run_id)
         return Response([])
 
 
@@ -136,12 +136,6 @@ def human_input(body: dict[str, Any]) -> HumanInput | None:
     """What `human_in_the_loop` of a checked body means (design section 2)."""
     asked: bool | None = body["human_in_the_loop"]
     return None if asked is None else HumanInput.MANAGED if asked else HumanInput.FAIL
-
-
-def _run(actor: Actor, request: Request, run_id: int) -> Run:
-    run = access.get(actor, Run.objects.select_related("end_user"), pk=run_id)
-    check_scope(request, run.end_user)
-    return run
 
 
 def _answer(
