@@ -12,6 +12,7 @@ import hmac
 import secrets
 from dataclasses import dataclass
 
+from django.contrib.auth.models import AnonymousUser
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
@@ -19,7 +20,7 @@ from runs import access, audit
 from runs.access import Actor
 from runs.closing import refuse_closed
 from runs.durations import utc_text
-from runs.errors import ModelValidationError, StateConflict
+from runs.errors import ModelValidationError, NotAllowed, StateConflict
 from runs.models import Account, ApiKey, Role, User
 from runs.models.exact import is_plain
 from runs.row_lookup import row
@@ -110,6 +111,19 @@ def actor_of(key: ApiKey) -> Actor:
     """Whom a key acts as. Raises NotAllowed for a closed account."""
     refuse_closed(key.account)
     return Actor(user=key.user, account=key.account, role=Role(key.role))
+
+
+def still_acts(user_id: int, account_id: int) -> bool:
+    """Whether who has begun something in this account, by a key or as a person, would be let in now."""
+    key = ApiKey.objects.filter(user=user_id, account=account_id).select_related("account", "user").first()
+    try:
+        if key is not None:
+            actor_of(key)
+            return key.in_force(timezone.now())
+        access.actor_for(User.objects.filter(pk=user_id).first() or AnonymousUser(), account_id)
+    except NotAllowed:
+        return False
+    return True
 
 
 @transaction.atomic

@@ -6,20 +6,23 @@ Everything is read in a thread whose connection goes back at once, so that a rea
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from channels.db import database_sync_to_async
 from django.db.models import Max
 
+from runs import keys
 from runs.api.frames import AGENT_TOOL, Call, Happening
 from runs.asked import QUESTION_TOOL, PermissionRequest, requests_of, tool_use_id
 from runs.models import Event, Round, Run, Step, Turn
 from runs.run_states import TurnStatus
 from runs.steps import MCP_KINDS, StepKind
+
+T = TypeVar("T")
 
 BATCH: Final = 10
 """Events of one look; what a reader holds in memory at a time."""
@@ -50,28 +53,38 @@ class Look:
     waiting: Sequence[PermissionRequest] = ()
 
 
-_asked: dict[tuple[Any, ...], asyncio.Task[Look]] = {}
-"""Looks that somebody asked for and that have not begun."""
+_asked: dict[tuple[Any, ...], asyncio.Task[Any]] = {}
+"""What somebody asked for and what has not begun."""
 
 
 async def look(run_id: int, after: int, children: Collection[int] = ()) -> Look:
-    """What has happened in a run after event number `after`; `children` are steps whose runs had not ended.
+    """What has happened in a run after event number `after`; `children` are steps whose runs had not ended."""
+    return await _shared(_look, run_id, after, tuple(children))
+
+
+async def may_read(user_id: int, account_id: int) -> bool:
+    """Whether a reader would be let in now: their key, or they and their membership, and the account."""
+    return await _shared(keys.still_acts, user_id, account_id)
+
+
+async def _shared(read: Callable[..., T], *about: Any) -> T:
+    """What `read` finds about this.
 
     Readers that a hint wakes together, and that have read as far, share one look: what they ask is the same. One that
     has begun is not shared, because it may have missed what they were woken for.
     """
-    asked = (asyncio.get_running_loop(), run_id, after, tuple(children))
+    asked = (asyncio.get_running_loop(), read, *about)
     if asked not in _asked:
         _asked[asked] = asyncio.create_task(_begin(asked))
-    return await asyncio.shield(_asked[asked])
+    found: T = await asyncio.shield(_asked[asked])
+    return found
 
 
-async def _begin(asked: tuple[Any, ...]) -> Look:
+async def _begin(asked: tuple[Any, ...]) -> Any:
     await asyncio.sleep(0)  # for the others, whom the loop wakes in the same turn
     del _asked[asked]
-    reading = database_sync_to_async(_look, thread_sensitive=False, executor=_threads)
-    found: Look = await reading(*asked[1:])
-    return found
+    _, read, *about = asked
+    return await database_sync_to_async(read, thread_sensitive=False, executor=_threads)(*about)
 
 
 def _look(run_id: int, after: int, children: Sequence[int]) -> Look:

@@ -27,9 +27,9 @@ from rest_framework.request import Request
 from runs import access, push, turns
 from runs.access import Actor
 from runs.api import frames
-from runs.api.base import ActorView, check_scope
+from runs.api.base import ActorView, run_of
 from runs.api.frames import KEEPALIVE, Frame, Framer, line
-from runs.api.looking import Look, State, look
+from runs.api.looking import Look, State, look, may_read
 from runs.errors import StateConflict
 from runs.models import Event, Round, Run
 from runs.run_states import TurnStatus
@@ -44,6 +44,9 @@ KEEPALIVE_SECONDS: Final = 15.0
 
 LOOK_SECONDS: Final = 5.0
 """How often a reader looks without having been told to."""
+
+RIGHT_SECONDS: Final = 5.0
+"""How long a reader is believed to be one who may read; then it is looked up, and before every keepalive."""
 
 REJOIN: Final = dt.timedelta(seconds=30)
 """How long after a decision a run that has ended since can still be joined: whoever decides joins again, and a quick
@@ -79,8 +82,7 @@ class RunStream(ActorView):
 
         Raises NotFound, and RunNotActive once the run has ended.
         """
-        run = access.get(self.actor, Run.objects.select_related("end_user"), pk=run_id)
-        check_scope(request, run.end_user)
+        run = run_of(self.actor, request, run_id)
         if run.status == TurnStatus.FINISHED and not _just_decided(run):
             raise RunNotActive(
                 f"Run {run.pk} has ended. Read it, and its events, instead.", details={"outcome": run.outcome}
@@ -91,11 +93,13 @@ class RunStream(ActorView):
 def stream_response(actor: Actor, run: Run, *, whole: bool = False) -> StreamingHttpResponse:
     """The events of a run until it ends or waits for a decision, as a response that `actor` may read.
 
-    It begins with the turn that is at work, or `whole` with the run's first one. Raises NotFound.
+    It begins with the turn that is at work, or `whole` with the run's first one. Once the actor would not be let in any
+    more it just ends: no frame says so, and without one a client takes the end for an interruption, joins again, and
+    is told by the refusal. Raises NotFound.
     """
     access.get(actor, Run.objects.all(), pk=run.pk)
     return StreamingHttpResponse(
-        _lines(run.pk, 0 if whole else _before_turn(run), replays=whole),
+        _lines(actor, run.pk, 0 if whole else _before_turn(run), replays=whole),
         content_type=CONTENT_TYPE,
         headers={"X-Run-Id": str(run.pk), "X-Accel-Buffering": "no", "Cache-Control": "no-store"},
     )
@@ -114,13 +118,19 @@ def _before_turn(run: Run) -> int:
     return (first or 1) - 1
 
 
-async def _lines(run_id: int, after: int, *, replays: bool) -> AsyncIterator[bytes]:
+async def _lines(actor: Actor, run_id: int, after: int, *, replays: bool) -> AsyncIterator[bytes]:
     """Frames as they are sent, and comments where there are none for long."""
     yield line(frames.metadata(run_id))
-    framer, replaying = Framer(run_id), replays
+    framer, replaying, right = Framer(run_id), replays, _Right(actor)
     async with _Ear(run_id) as ear:
         spoke = time.monotonic()
         while True:
+            silent = time.monotonic() >= spoke + KEEPALIVE_SECONDS
+            if not await right.holds(now=silent):
+                return
+            if silent:
+                yield KEEPALIVE
+                spoke = time.monotonic()
             seen = await look(run_id, after, framer.children)
             for frame in _of(seen, framer):
                 yield line(frame)
@@ -137,11 +147,7 @@ async def _lines(run_id: int, after: int, *, replays: bool) -> AsyncIterator[byt
                 for frame in frames.awaiting(seen.waiting):
                     yield line(frame)
                 return
-            silent_until = spoke + KEEPALIVE_SECONDS
-            await ear.hears(min(LOOK_SECONDS, silent_until - time.monotonic()))
-            if time.monotonic() >= silent_until:
-                yield KEEPALIVE
-                spoke = time.monotonic()
+            await ear.hears(min(LOOK_SECONDS, spoke + KEEPALIVE_SECONDS - time.monotonic()))
 
 
 def _of(seen: Look, framer: Framer) -> Iterator[Frame]:
@@ -149,6 +155,22 @@ def _of(seen: Look, framer: Framer) -> Iterator[Frame]:
         yield from framer.child_ended(call)
     for happening in seen.happenings:
         yield from framer.frames(happening, last_turn=seen.last_turn)
+
+
+class _Right:
+    """Whether a reader, who might read when the stream began, still may: found out now and then, not for each event."""
+
+    def __init__(self, actor: Actor) -> None:
+        self._of = actor.user.pk, actor.account.pk
+        self._known = time.monotonic()
+
+    async def holds(self, *, now: bool) -> bool:
+        """`now`: look it up however little time has passed."""
+        asked = time.monotonic()
+        if not now and asked < self._known + RIGHT_SECONDS:
+            return True
+        self._known = asked
+        return await may_read(*self._of)
 
 
 class _Ear:
