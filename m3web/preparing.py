@@ -13,16 +13,21 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import connection
 
-from m3web import demo
+from m3web import belonging, demo
 
 PREPARING: Final = 0x6D33_7765_62
 """The number under which processes queue in PostgreSQL to bring it up to date; closing the connection leaves."""
 
 
 def bring_up_to_date(*, people: bool) -> None:
-    """Make the tables of this version. With `people`, open or close the demo as well."""
+    """Make the tables of this version. With `people`, open or close the demo as well.
+
+    Raises CommandError, changing nothing, if the database belongs to other secrets.
+    """
     with one_at_a_time():
+        belonging.refuse_others()
         call_command("migrate", verbosity=0, interactive=False)
+        belonging.leave_proof()
         if people:
             if settings.M3.demo:
                 demo.seed()
@@ -51,7 +56,11 @@ def one_at_a_time() -> Iterator[None]:
         cursor.execute("SELECT pg_advisory_lock(%s)", [PREPARING])
         # A migration may think for longer between two statements than a worker may.
         cursor.execute("SET idle_in_transaction_session_timeout = 0")
-        yield
+        try:
+            yield
+        except BaseException:
+            connection.close()  # whoever comes next need not wait until this process has ended
+            raise
         cursor.execute("RESET idle_in_transaction_session_timeout")
         cursor.execute("SELECT pg_advisory_unlock(%s)", [PREPARING])
 

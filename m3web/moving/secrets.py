@@ -43,6 +43,10 @@ class Secrets:
         key = hmac.digest(self._derived, b"m3web account file", "sha256")
         return hmac.new(key, digest.encode(), "sha256").hexdigest()
 
+    def proof(self) -> str:
+        """The same for the same two secrets, and for no others; kept in the database that belongs to them."""
+        return hmac.digest(self._derived, b"m3web secrets of a database", "sha256").hex()
+
 
 def own() -> Secrets:
     """Those of this installation."""

@@ -49,6 +49,7 @@ STAYS: Final[dict[str, str]] = {
     "runs.user_user_permissions": "what a person may do in /admin/ is for the host of each installation to say",
     "runs.workerhost": "the machines of this installation",
     "runs.leftsession": "processes on the machines of this installation",
+    "runs.secretproof": "tells whose secrets a database belongs to; the next one has its own",
     "admin": "what was done in /admin/; changes in an account are in its ledger as well",
     "auth": "groups and permissions of /admin/, which Django makes anew from the code",
     "axes": "who failed to sign in here, and when",

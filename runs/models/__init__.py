@@ -9,6 +9,7 @@ from runs.models.key import ApiKey
 from runs.models.ledger import Ledger, LedgerEntry
 from runs.models.round import UNRESOLVED, Round
 from runs.models.run import LONG_AGO, Run, Step, ToolCall, Turn
+from runs.models.secret_proof import SecretProof
 from runs.models.seen import SeenAddress, SeenDefinition, ToolWord
 from runs.models.server import Server, Tool, Transport
 from runs.models.webhook import WebhookDelivery, WebhookEndpoint
@@ -29,6 +30,7 @@ __all__ = [
     "Role",
     "Round",
     "Run",
+    "SecretProof",
     "SeenAddress",
     "SeenDefinition",
     "Server",

@@ -190,7 +190,13 @@ OURS = {
     *("idempotencykey.request_digest", "webhookendpoint.secret", "webhookdelivery.event_type"),
     *("webhookdelivery.event_id", "round.operation_kind", "round.shown_digest", "round.decided_via"),
     *("policy.condition_digest", "policy.match_key", "policy.pinned_identity"),
-    *("workerhost.id", "leftsession.host", "leftsession.keeper", "leftsession.operation_id"),
+    *(
+        "workerhost.id",
+        "leftsession.host",
+        "leftsession.keeper",
+        "leftsession.operation_id",
+        "secretproof.proof",
+    ),
     *("user.password", "user.first_name", "user.last_name", "user.email"),
 }
 """Digests, words of ours, and names that were checked where they came in."""

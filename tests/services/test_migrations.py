@@ -25,10 +25,15 @@ def stepwise() -> MigrationExecutor:
 
 
 def last_steps(executor: MigrationExecutor) -> list[Target]:
-    nodes = executor.loader.graph.leaf_nodes()
+    nodes = [
+        node
+        for node in executor.loader.graph.leaf_nodes()
+        if not executor.loader.disk_migrations[node].replaces
+    ]
+    later = {app for app, _ in nodes}
     replaced = {name for step in executor.loader.disk_migrations.values() for name in step.replaces}
-    return [node for node in nodes if not executor.loader.disk_migrations[node].replaces] + [
-        max(name for name in replaced if name[0] == app) for app in ("runs", "approvals")
+    return nodes + [
+        max(name for name in replaced if name[0] == app) for app in ("runs", "approvals") if app not in later
     ]
 
 
@@ -71,6 +76,6 @@ def test_a_database_that_stopped_between_two_steps_goes_on_from_there(tmp_path: 
         executor = MigrationExecutor(connection)
         executor.migrate(executor.loader.graph.leaf_nodes())
         assert is_up_to_date()
-        assert {("runs", "0013_lists_of_many"), ("approvals", "0004_policy_changes_in_ledger")} <= set(
+        assert {("runs", "0014_secret_proof"), ("approvals", "0004_policy_changes_in_ledger")} <= set(
             MigrationExecutor(connection).loader.applied_migrations
         )
