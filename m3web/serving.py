@@ -7,6 +7,7 @@ import daphne.server  # noqa: F401  # isort: skip
 
 import asyncio
 import contextlib
+import errno
 import socket
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
@@ -35,12 +36,15 @@ def add_address(parser: CommandParser) -> None:
     parser.add_argument("--port", type=int, default=8000, help="port to listen on (default 8000)")
 
 
-def address(options: dict[str, Any]) -> tuple[str, int]:
-    """Where to listen. Raises CommandError if that may not be, or cannot."""
+def address(options: dict[str, Any], *, instead: str) -> tuple[str, int]:
+    """Where to listen; `instead` is how whoever started this chooses another port, with {} for it.
+
+    Raises CommandError if that may not be, or cannot.
+    """
     host, port = options["host"].strip("[]"), options["port"]
     if settings.M3.demo and host not in LOOPBACK_HOSTS:
         raise CommandError("Demo mode listens on loopback only. Unset M3_DEMO, or use --host 127.0.0.1.")
-    check_port(host, port)
+    check_port(host, port, instead)
     return host, port
 
 
@@ -100,19 +104,36 @@ def _stop_with(beside: asyncio.Task[None]) -> None:
         reactor.callFromThread(reactor.stop)
 
 
-def check_port(host: str, port: int) -> None:
-    """Say in time that a port is taken; once the reactor runs, only a log line would. Raises CommandError."""
+def check_port(host: str, port: int, instead: str) -> None:
+    """Say in time that a port is taken, and which is not; once the reactor runs, only a log line would.
+
+    `instead` as for `address`. Raises CommandError.
+    """
     if not 0 < port < 65_536:
         raise CommandError(f"{port} is no port. Choose one from 1 to 65535, for example --port 8000.")
+    try:
+        _bound_once(host, port)
+    except OSError as error:
+        hint = "Choose another address or port."
+        if error.errno == errno.EADDRINUSE:
+            hint = f"Choose another port: {instead.format(_free_port(host, port))}"
+        raise CommandError(f"Cannot listen on {shown(host)}:{port} ({error.strerror}). {hint}") from error
+
+
+def _bound_once(host: str, port: int) -> int:
+    """The port, or the one that the system chose for 0. Raises OSError if it cannot be had."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            raise CommandError(
-                f"Cannot listen on {shown(host)}:{port} ({error.strerror}). "
-                f"Choose another port: make up PORT={port + 1 if port < 65_535 else 8000}"
-            ) from error
+        probe.bind((host, port))
+        return int(probe.getsockname()[1])
+
+
+def _free_port(host: str, taken: int) -> int:
+    """One of the next ports, else any that is free."""
+    for port in range(taken + 1, min(taken + 20, 65_536)):
+        with contextlib.suppress(OSError):
+            return _bound_once(host, port)
+    return _bound_once(host, 0)
 
 
 def endpoint(host: str, port: int) -> str:

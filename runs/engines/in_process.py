@@ -72,7 +72,7 @@ class InProcess(Worker):
         except BlockingIOError as error:
             file.close()
             raise AlreadyRunningError(
-                f"Another process already works on {path.with_suffix('').name}. Stop it first, or set M3_DATA_DIR."
+                f"Another process already works on {path.with_suffix('').name}. Stop it first."
             ) from error
         self._lock = file
         self.announce()

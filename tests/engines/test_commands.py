@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -60,6 +62,17 @@ def test_a_number_of_places_that_is_none_is_refused(tmp_path: Path, postgres_dat
         1,
         "CommandError: --concurrency takes a number from 1, --stop-seconds one from 0.\n",
     )
+
+
+def test_web_names_a_free_port_as_its_own_option(tmp_path: Path, postgres_database: str) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        code, said = run(tmp_path, "web", "--port", str(port), DATABASE_URL=postgres_database)
+
+    assert code == 1
+    assert re.search(rf":{port} \(Address already in use\)\. Choose another port: --port \d+\n$", said)
 
 
 def test_a_signal_while_a_process_prepares_is_one_clear_line() -> None:

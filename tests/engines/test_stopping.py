@@ -72,8 +72,13 @@ def test_a_second_signal_does_not_wait(fleet: Fleet, office: Office) -> None:
     run = at_work(fleet, office, "impatient")
 
     worker.send(signal.SIGTERM)
+    fleet.eventually(lambda: "takes nothing new" in worker.text(), "the worker to say that it stops")
     worker.send(signal.SIGINT)
 
     assert worker.ended() == 0, worker.text()
+    _, stops, again, ended = (line for line in worker.text().splitlines() if line.startswith("Worker "))
+    assert stops.endswith(f"calls may go on for {LONG} seconds.")
+    assert again.endswith("is told again: what is under way is cut.")
+    assert ended.endswith("has ended. Its runs are free for others.")
     assert fleet.owner(run) is None
     fleet.let_go("impatient")

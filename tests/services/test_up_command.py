@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import socket
 import sqlite3
 import stat
 import subprocess
@@ -231,10 +232,12 @@ def test_a_port_in_use_is_one_clear_line(story: Story, tmp_path: Path) -> None:
     refused = Up(tmp_path, port=story.up.port)
 
     assert refused.ended() == 1
-    assert refused.text() == (
-        f"CommandError: Cannot listen on 127.0.0.1:{story.up.port} (Address already in use). "
-        f"Choose another port: make up PORT={story.up.port + 1}\n"
+    said = re.fullmatch(
+        rf"CommandError: Cannot listen on 127\.0\.0\.1:{story.up.port} \(Address already in use\)\. "
+        r"Choose another port: make up PORT=(\d+)\n",
+        refused.text(),
     )
+    assert said, refused.text()
 
 
 def test_a_second_instance_on_the_same_data_is_refused(story: Story, data_dir: Path) -> None:
@@ -262,10 +265,44 @@ def test_ctrl_c_while_it_prepares_is_no_traceback(tmp_path: Path) -> None:
     assert up.text() == "CommandError: Stopped before it was up.\n"
 
 
+def test_the_port_that_is_proposed_is_free_and_named_as_the_command_takes_it() -> None:
+    with ExitStack() as stack:
+        first, second = (stack.enter_context(socket.socket()) for _ in range(2))
+        port = two_in_a_row(first, second)
+        with pytest.raises(CommandError) as refused:
+            check_port("127.0.0.1", port, "--port {}")
+        proposed = re.search(r"Choose another port: --port (\d+)$", str(refused.value))
+        assert proposed
+        assert int(proposed[1]) not in (port, port + 1)
+        check_port("127.0.0.1", int(proposed[1]), "--port {}")
+
+
+def two_in_a_row(first: socket.socket, second: socket.socket) -> int:
+    """Take two ports next to each other; gives the lower one."""
+    for port in range(20_000, 30_000, 2):
+        try:
+            first.bind(("127.0.0.1", port))
+        except OSError:
+            continue
+        with suppress(OSError):
+            second.bind(("127.0.0.1", port + 1))
+        first.listen()
+        return port
+    raise AssertionError("no port is free")
+
+
+def test_where_no_port_after_it_is_free_the_system_chooses_one() -> None:
+    with socket.socket() as last:
+        with suppress(OSError):  # then somebody else has it, which is as well
+            last.bind(("127.0.0.1", 65_535))
+        with pytest.raises(CommandError, match=r"--port (?!65535)\d+$"):
+            check_port("127.0.0.1", 65_535, "--port {}")
+
+
 @pytest.mark.parametrize("port", [0, -1, 65_536])
 def test_a_number_that_is_no_port_is_refused_in_words(port: int) -> None:
     with pytest.raises(CommandError, match=f"{port} is no port. Choose one from 1 to 65535"):
-        check_port("127.0.0.1", port)
+        check_port("127.0.0.1", port, "--port {}")
 
 
 def test_an_ipv6_address_is_one_word_of_the_endpoint() -> None:

@@ -22,7 +22,7 @@ class Command(BaseCommand):
         serving.add_address(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        host, port = serving.address(options)
+        host, port = serving.address(options, instead="make up PORT={}")
         worker = chosen.worker(PolicyGate())
         with preparing.interruptible():
             own(worker)
@@ -46,4 +46,4 @@ def own(worker: Worker) -> None:
         try:
             worker.lock()
         except AlreadyRunningError as error:
-            raise CommandError(str(error)) from error
+            raise CommandError(f"{str(error).removesuffix('.')}, or set M3_DATA_DIR.") from error

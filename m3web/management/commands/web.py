@@ -18,7 +18,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         preparing.refuse_on_sqlite("`manage.py web`")
-        host, port = serving.address(options)
+        host, port = serving.address(options, instead="--port {}")
         with preparing.interruptible():
             preparing.bring_up_to_date(people=True)
         serving.serve(host, port, up=lambda: self._greet(host, port))

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import signal
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from django.conf import settings
@@ -41,18 +42,27 @@ class Command(BaseCommand):
         with preparing.interruptible():
             preparing.bring_up_to_date(people=False)
         worker = chosen.worker(PolicyGate(), places)
-        self.stdout.write(f"Worker {worker.owner} drives up to {places} runs at once.")
+        self._say(f"Worker {worker.owner} drives up to {places} runs at once.")
+        asyncio.run(work(worker, within, self._say))
+        self._say(f"Worker {worker.owner} has ended. Its runs are free for others.")
+
+    def _say(self, line: str) -> None:
+        self.stdout.write(line)
         sys.stdout.flush()
-        asyncio.run(work(worker, within))
 
 
-async def work(worker: Worker, within: float) -> None:
+async def work(worker: Worker, within: float, say: Callable[[str], None]) -> None:
     """Serve until SIGTERM or SIGINT. The first one lets calls at work end `within` seconds, a second one cuts them."""
     serving = asyncio.ensure_future(worker.serve())
 
     def stop() -> None:
         if worker.ending:
+            say(f"Worker {worker.owner} is told again: what is under way is cut.")
             serving.cancel()
+        else:
+            say(
+                f"Worker {worker.owner} stops: it takes nothing new, and calls may go on for {within:g} seconds."
+            )
         worker.end(within)
 
     loop = asyncio.get_running_loop()
