@@ -60,16 +60,17 @@ class Writer:
     def __enter__(self) -> Writer:
         if self._path.exists():
             raise Refused(f"{self._path} is there already. Choose another name, or remove it.")
-        try:
+        with self._on_disk():
             self._file = os.fdopen(os.open(self._draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")
-        except OSError as error:
-            raise Refused(f"{self._path} cannot be written: {error.strerror}.") from error
         return self
 
     def __exit__(self, failed: object, *_: object) -> None:
-        self._file.close()
-        if failed is not None:
-            self._draft.unlink(missing_ok=True)
+        if failed is None:
+            self._file.close()
+            return
+        with contextlib.suppress(OSError):  # closing writes what is left, which fails again on a full disk
+            self._file.close()
+        self._draft.unlink(missing_ok=True)
 
     def head(self, head: Head) -> None:
         self._expected = dict(head.rows)
@@ -80,27 +81,43 @@ class Writer:
         self._line([label, columns])
 
     def finish(self) -> str:
-        """Write the end and give the file its name; returns its digest."""
+        """Write the end and give the file its name; returns its digest. Raises Refused if the disk is full."""
         if self._rows != Counter(self._expected):
             raise RuntimeError(f"wrote {dict(self._rows)} where {self._expected} were counted")
         digest = self._digest.hexdigest()
         self._line({"end": KIND, "sha256": digest, "seal": self._secrets.seal(digest)})
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        self._draft.rename(self._path)
+        with self._on_disk():
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._draft.rename(self._path)
+            try:
+                self._keep_name()
+            except OSError:
+                self._path.unlink()  # whoever called goes on as if it had never been there
+                raise
+        return digest
+
+    def _keep_name(self) -> None:
         folder = os.open(self._path.parent, os.O_RDONLY)
         try:
             os.fsync(folder)
         finally:
             os.close(folder)
-        return digest
 
     def _line(self, value: Any) -> None:
         line = json.dumps(value, separators=(",", ":")).encode("ascii") + b"\n"
         if len(line) > MAX_LINE:
             raise Refused(f"A row needs {len(line)} bytes; at most {MAX_LINE} can be moved.")
         self._digest.update(line)
-        self._file.write(line)
+        with self._on_disk():
+            self._file.write(line)
+
+    @contextlib.contextmanager
+    def _on_disk(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise Refused(f"{self._path} cannot be written: {error.strerror}.") from error
 
 
 class Reader:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,10 +15,11 @@ from django.db import connections
 
 from approvals.gate import PolicyGate
 from m3web.moving import exporting
+from m3web.moving.files import Writer
 from m3web.moving.refusals import Refused
 from runs import closing, lease
 from runs.engines.in_process import InProcess
-from runs.models import Account, Membership, Role, Run, Server, User
+from runs.models import Account, Agent, Membership, Role, Run, Server, Task, User
 from tests.people import person
 from tests.services.moving import lines_of, load, wipe
 
@@ -65,7 +67,8 @@ def test_nobody_exports_while_a_process_drives_runs(tmp_path: Path, account: Acc
     assert lease.claim(make_run().pk, working.owner)
     try:
         with pytest.raises(
-            CommandError, match=r"Another process already works on|is at work on runs of Acme"
+            CommandError,
+            match=r"Another process already works on [^ ]+\. Stop it first\.$|is at work on runs of Acme",
         ):
             call_command("export", str(tmp_path / "acme"))
     finally:
@@ -83,6 +86,39 @@ def test_an_export_that_fails_leaves_no_file_and_the_account_open(
         exporting.hand_over(account, tmp_path / "acme", alone=True)
     assert list(tmp_path.iterdir()) == []
     assert Account.objects.get().closed_at is None
+
+
+@pytest.mark.parametrize("size", [10, 100_000], ids=["at the end", "on the way"])
+def test_a_full_disk_is_one_sentence_and_leaves_no_file_and_the_account_open(
+    tmp_path: Path, account: Account, agent: Agent, size: int
+) -> None:
+    Task.objects.create(account=account, agent=agent, instructions="x" * size)
+    (tmp_path / ".acme.part").symlink_to("/dev/full")
+    with pytest.raises(CommandError, match="acme cannot be written: No space left on device"):
+        call_command("export", str(tmp_path / "acme"))
+    assert list(tmp_path.iterdir()) == []
+    assert Account.objects.get().closed_at is None
+
+
+def test_a_file_whose_name_may_not_last_is_taken_back(
+    tmp_path: Path, account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(Writer, "_keep_name", fails)
+    with pytest.raises(Refused, match="acme cannot be written: Input/output error"):
+        exporting.hand_over(account, tmp_path / "acme", alone=True)
+    assert list(tmp_path.iterdir()) == []
+    assert Account.objects.get().closed_at is None
+
+
+def test_an_export_says_how_the_account_is_opened_again(
+    tmp_path: Path, account: Account, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call_command("export", str(tmp_path / "copy"), "--copy")
+    call_command("export", str(tmp_path / "acme"))
+    assert capsys.readouterr().out.count("`manage.py reopen --nowhere-else`") == 2
 
 
 def test_a_file_that_is_there_is_not_overwritten_and_the_account_stays_open(

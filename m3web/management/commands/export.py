@@ -39,11 +39,14 @@ class Command(BaseCommand):
         try:
             if options["copy"]:
                 self._told(exporting.copy(account, file), account, file)
-                self.stdout.write("It is a copy: imported, it stays closed until `manage.py reopen`.")
+                self.stdout.write(
+                    "It is a copy: imported, it stays closed until `manage.py reopen --nowhere-else`."
+                )
             else:
                 self._told(hand_over(account, file), account, file)
                 self.stdout.write(
-                    f"{account.name} is closed here. Import the file elsewhere. `manage.py reopen` is the way back."
+                    f"{account.name} is closed here. Import the file, into one installation only. If it went nowhere, "
+                    "`manage.py reopen --nowhere-else` is the way back."
                 )
         except Refused as error:
             raise CommandError(str(error)) from error

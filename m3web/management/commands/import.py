@@ -56,7 +56,7 @@ class Command(BaseCommand):
             self.stdout.write("Nothing was imported.")
         elif head.purpose == "copy":
             self.stdout.write(
-                "It is a copy, and closed. `manage.py reopen` opens it, if it goes on nowhere else."
+                "It is a copy, and closed. `manage.py reopen --nowhere-else` opens it, if it goes on nowhere else."
             )
         else:
             self.stdout.write(
