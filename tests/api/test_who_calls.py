@@ -123,6 +123,11 @@ def test_a_wrong_key_is_a_401_also_beside_a_valid_session(calling: Calling, alic
     assert "API key" in response.json()["error"]["message"]
 
 
+def test_an_address_that_there_is_not_is_a_404_whatever_the_key(calling: Calling, alice: User) -> None:
+    for key in ({}, {"Authorization": "Bearer m3_no_key"}):
+        assert calling(alice).client.get("/api/v2/nothing/", headers=key).status_code == 404
+
+
 def test_a_key_of_another_account_sees_nothing_of_this_one(make_round: MakeRound, otto: User) -> None:
     elsewhere = Account.objects.exclude(pk=make_round().account_id).get()
     secret = keys.issue(elsewhere, "theirs", role=Role.ADMIN).secret
