@@ -21,8 +21,8 @@ from types import TracebackType
 from typing import Any, Literal
 from weakref import WeakValueDictionary
 
-_READS = ("SELECT", "PRAGMA", "EXPLAIN")
-"""How a statement begins that needs no turn."""
+_READS = ("SELECT", "PRAGMA", "EXPLAIN", "BEGIN D")
+"""How a statement begins that needs no turn. BEGIN DEFERRED is for whoever only reads, all of it as of one moment."""
 
 
 class Line:
