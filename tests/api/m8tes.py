@@ -16,7 +16,7 @@ import httpx2
 from tests.api.live import ASK, PATIENCE, START
 from tests.mcp.bindings import ROOT, wait_for
 from tests.requirements import PEERS, own_database, peer_python
-from tests.services.test_up_command import Up
+from tests.services.test_up_command import Up, query
 
 SCRIPTS = PEERS / "m8tes_scripts"
 
@@ -107,6 +107,16 @@ class Sdk:
         run_id = self.start(agent_id, message, **more)
         self.awaits(run_id, "awaiting_approval")
         return run_id
+
+    def next_run_is(self, run_id: int) -> None:
+        """Let the next run have this number, in the product's own database."""
+        if url := self.environment.get("DATABASE_URL"):
+            import psycopg
+
+            with psycopg.connect(url) as postgres:
+                postgres.execute("SELECT setval(pg_get_serial_sequence('runs_run', 'id'), %s)", [run_id - 1])
+        else:
+            query(self.up.data_dir, "update sqlite_sequence set seq = ? where name = 'runs_run'", run_id - 1)
 
     def awaits(self, run_id: int, status: str) -> None:
         wait_for(lambda: self.get(f"runs/{run_id}")["status"] == status, f"run {run_id} to be {status}")

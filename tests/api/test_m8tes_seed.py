@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from tests.api.m8tes import Sdk, demo
-from tests.services.test_up_command import query
 
 SEGMENT = {
     "question": "Which customer segment should I prioritize?",
@@ -110,7 +109,7 @@ def test_approve_and_remember_for_this_run_and_the_next(sdk: Sdk, mails: int) ->
 
 
 def test_switch_the_mode_of_run_42_twice(sdk: Sdk, asks: int) -> None:
-    query(sdk.up.data_dir, "update sqlite_sequence set seq = 41 where name = 'runs_run'")
+    sdk.next_run_is(42)
     assert sdk.parked(asks) == 42
 
     sdk.play("seed.play", block="SWITCH_MODE")
