@@ -26,6 +26,7 @@ from runs.models import (
     Membership,
     Round,
     Run,
+    SecretProof,
     SeenAddress,
     SeenDefinition,
     Server,
@@ -266,3 +267,9 @@ class WorkerHostAdmin(ReadOnlyAdmin):
 class LeftSessionAdmin(ReadOnlyAdmin):
     list_display = ("host", "keeper", "operation_id", "left_at")
     list_filter = ("host",)
+
+
+@admin.register(SecretProof)
+class SecretProofAdmin(ReadOnlyAdmin):
+    list_display = ("id",)
+    exclude = ("proof",)

@@ -64,7 +64,7 @@ def _until() -> Any:
 
 def _times() -> dict[str, Any]:
     """What `_now` and `_until` need; on a shared clock only how long."""
-    now = timezone.now()
+    now = timezone.now() if clock.is_shared() else clock.now()
     return {"now": now, "lease_until": now + ttl(), "ttl": ttl()}
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 from approvals.schema_form.fields import Json, Option
-from runs.canonical import canonical_json
+from runs.canonical import NotJson, canonical_json
 
 EMPTY_TEXT = "(empty text)"
 
@@ -74,7 +74,10 @@ def _label(name: Json, value: Json) -> str:
         return name
     if isinstance(value, str):
         return value if value.strip() else EMPTY_TEXT
-    return canonical_json(value)
+    try:
+        return canonical_json(value)
+    except NotJson:  # Infinity, say, which some programs write into what they call JSON
+        return str(value)
 
 
 def _told_apart(options: list[Option]) -> tuple[Option, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from django.db import connections, transaction
+from django.db import connection, connections, transaction
 from django.utils import timezone
 
 from runs import clock as the_clock
@@ -22,6 +22,10 @@ MakeRun = Callable[..., Run]
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[dt.datetime], None]:
+    """A clock of the test's own, whatever the database: statements made meanwhile are forgotten with it."""
+    monkeypatch.setattr(the_clock, "is_shared", lambda: False)
+    monkeypatch.setattr(connection, "m3_prepared", {}, raising=False)
+
     def set_to(now: dt.datetime) -> None:
         monkeypatch.setattr(the_clock, "moment", lambda: now)
         monkeypatch.setattr(the_clock, "now", lambda: now)
