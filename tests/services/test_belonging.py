@@ -7,13 +7,11 @@ from pathlib import Path
 import pytest
 from django.conf import LazySettings
 from django.core.management import CommandError, call_command
-from django.db import connection
 
 from m3web import belonging, preparing
 from m3web.moving.secrets import own
 from runs.models import Account, SecretProof, Server, WebhookEndpoint
 from tests.engines.test_commands import run
-from tests.mcp.bindings import wait_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -58,20 +56,6 @@ def test_a_start_with_another_secret_is_refused_before_anything_is_changed(
     monkeypatch.setattr(preparing, "call_command", lambda *_, **__: pytest.fail("it was migrated"))
     with pytest.raises(CommandError, match=OTHERS):
         start()
-    if connection.vendor == "postgresql":
-        # The server may hear a moment later that the connection is closed, and others prepare databases of their own.
-        wait_for(lambda: not advisory_locks(), "the lock of the one that was refused to be free")
-
-
-def advisory_locks() -> int:
-    """How many are held in this database."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT count(*) FROM pg_locks JOIN pg_database ON pg_locks.database = pg_database.oid "
-            "WHERE locktype = 'advisory' AND granted AND datname = current_database()"
-        )
-        (held,) = cursor.fetchone()
-    return int(held)
 
 
 def test_an_older_database_whose_secrets_we_can_read_gets_its_proof(filled: Server) -> None:
