@@ -18,11 +18,6 @@ WORKER = "worker"
 _THE_RUN = Param("run", Run._meta.pk)
 
 
-def _of_run(field: str, name: str | None = None) -> Param:
-    stored: Any = Run._meta.get_field(field)
-    return Param(name or field, stored)
-
-
 _LAST: Rows[tuple[int, str, str]] = Rows(
     lambda: (
         Run.objects.select_for_update(no_key=True)
@@ -34,11 +29,11 @@ _APPEND = Update(
     lambda: (
         Run.objects.filter(
             pk=_THE_RUN,
-            event_seq=_of_run("event_seq", "last"),
-            event_head=_of_run("event_head", "previous"),
-            status=_of_run("status"),
+            event_seq=Param.of(Run, "event_seq", "last"),
+            event_head=Param.of(Run, "event_head", "previous"),
+            status=Param.of(Run, "status"),
         ),
-        {"event_seq": _of_run("event_seq", "seq"), "event_head": _of_run("event_head", "hash")},
+        {"event_seq": Param.of(Run, "event_seq", "seq"), "event_head": Param.of(Run, "event_head", "hash")},
     )
 )
 _PENDING: Rows[tuple[int]] = Rows(

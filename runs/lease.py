@@ -12,7 +12,6 @@ from typing import Any
 
 from django.conf import settings
 from django.db.models import DurationField, F, Q
-from django.utils import timezone
 
 from runs import clock, engines, hosts
 from runs.errors import LeaseLost, SessionBusyError
@@ -36,17 +35,14 @@ def ttl() -> dt.timedelta:
     return dt.timedelta(seconds=settings.M3.lease_seconds)
 
 
-def _param(field: str, name: str | None = None) -> Param:
-    stored: Any = Run._meta.get_field(field)
-    return Param(name or field, stored)
-
-
 def _the_run() -> RunQuerySet:
     return Run.objects.filter(pk=Param("run", Run._meta.pk))
 
 
 def _held() -> RunQuerySet:
-    return _the_run().filter(lease_token=_param("lease_token"), lease_owner=_param("lease_owner"))
+    return _the_run().filter(
+        lease_token=Param.of(Run, "lease_token"), lease_owner=Param.of(Run, "lease_owner")
+    )
 
 
 def _of(lease: Lease) -> dict[str, Any]:
@@ -54,27 +50,33 @@ def _of(lease: Lease) -> dict[str, Any]:
 
 
 def _now() -> Any:
-    return clock.moment() if clock.is_shared() else _param("lease_until", "now")
+    return clock.moment() if clock.is_shared() else Param.of(Run, "lease_until", "now")
 
 
 def _until() -> Any:
     """When a lease that is taken or renewed by this statement runs out."""
-    return clock.moment() + Param("ttl", DurationField()) if clock.is_shared() else _param("lease_until")
+    return (
+        clock.moment() + Param("ttl", DurationField()) if clock.is_shared() else Param.of(Run, "lease_until")
+    )
 
 
 def _times() -> dict[str, Any]:
     """What `_now` and `_until` need; on a shared clock only how long."""
-    now = timezone.now() if clock.is_shared() else clock.now()
-    return {"now": now, "lease_until": now + ttl(), "ttl": ttl()}
+    if clock.is_shared():
+        return {"ttl": ttl()}
+    now = clock.now()
+    return {"now": now, "lease_until": now + ttl()}
 
 
 _CLAIM = Update(
     lambda: (
         _the_run().filter(
-            ~Q(wake_seq=F("seen_seq")), hosts.within_reach(_param("pin", "here")), lease_until__lte=_now()
+            ~Q(wake_seq=F("seen_seq")),
+            hosts.within_reach(Param.of(Run, "pin", "here")),
+            lease_until__lte=_now(),
         ),
         {
-            "lease_owner": _param("lease_owner"),
+            "lease_owner": Param.of(Run, "lease_owner"),
             "lease_token": F("lease_token") + 1,
             "lease_until": _until(),
         },
@@ -88,8 +90,8 @@ _RELEASE = Update(
         {
             "lease_owner": None,
             "lease_until": LONG_AGO,
-            "seen_seq": _param("seen_seq"),
-            "next_at": _param("next_at"),
+            "seen_seq": Param.of(Run, "seen_seq"),
+            "next_at": Param.of(Run, "next_at"),
         },
     )
 )

@@ -31,6 +31,12 @@ class Param(Expression):
         super().__init__(output_field=field)
         self.name = name
 
+    @classmethod
+    def of(cls, model: type[Model], field: str, name: str | None = None) -> Param:
+        """What a field of `model` is compared with or set to, by the field's own name if it gets no other."""
+        stored: Any = model._meta.get_field(field)
+        return cls(name or field, stored)
+
     def as_sql(self, compiler: Any, connection: Any) -> tuple[str, Any]:
         return "%s", [self]
 

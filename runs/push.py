@@ -112,7 +112,7 @@ class _Batch:
 
 def bridged() -> bool:
     """Whether hints go from process to process through PostgreSQL, because there is no Redis to carry them."""
-    return isinstance(get_channel_layer(), InMemoryChannelLayer) and notices.available()
+    return not carried() and notices.available()
 
 
 async def relay() -> None:
@@ -226,7 +226,7 @@ def _send(hints: Sequence[Addressed]) -> None:
     if _loop is not None and not _loop.is_closed():
         asyncio.run_coroutine_threadsafe(_group_sends(hints), _loop)
         return
-    if isinstance(get_channel_layer(), InMemoryChannelLayer):
+    if not carried():
         return  # no socket lives in this process, and no other process can hear
     async_to_sync(_group_sends)(hints)
 

@@ -42,7 +42,7 @@ _ASKED: Rows[tuple[int]] = Rows(
     lambda: (
         Round.objects.filter(
             turn=_OF_TURN,
-            logical_operation_id=Param("operation", Round._meta.get_field("logical_operation_id")),
+            logical_operation_id=Param.of(Round, "logical_operation_id", "operation"),
         )
         .order_by()
         .values_list(Number())

@@ -37,8 +37,8 @@ _CLOSE_STEPS = Update(
     lambda: (
         Step.objects.filter(turn=_OF_TURN, result__isnull=True),
         {
-            "result": Param("result", Step._meta.get_field("result")),
-            "finished_at": Param("now", Step._meta.get_field("finished_at")),
+            "result": Param.of(Step, "result"),
+            "finished_at": Param.of(Step, "finished_at", "now"),
         },
     )
 )
