@@ -11,12 +11,12 @@ from typing import Any, Final
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import CommandError
-from django.db import connection
+from django.db import Error, connection
 
 from m3web import belonging, demo
 
 PREPARING: Final = 0x6D33_7765_62
-"""The number under which processes queue in PostgreSQL to bring it up to date; closing the connection leaves."""
+"""The number under which processes queue in PostgreSQL to bring it up to date."""
 
 
 def bring_up_to_date(*, people: bool) -> None:
@@ -58,11 +58,12 @@ def one_at_a_time() -> Iterator[None]:
         cursor.execute("SET idle_in_transaction_session_timeout = 0")
         try:
             yield
-        except BaseException:
-            connection.close()  # whoever comes next need not wait until this process has ended
-            raise
-        cursor.execute("RESET idle_in_transaction_session_timeout")
-        cursor.execute("SELECT pg_advisory_unlock(%s)", [PREPARING])
+        finally:
+            # Not left to the end of the connection: closing it only gives it back to the pool. One that broke has
+            # given up its lock already.
+            with contextlib.suppress(Error):
+                cursor.execute("RESET idle_in_transaction_session_timeout")
+                cursor.execute("SELECT pg_advisory_unlock(%s)", [PREPARING])
 
 
 STOPPED_EARLY = "Stopped before it was up."

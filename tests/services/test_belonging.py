@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from django.conf import LazySettings
 from django.core.management import CommandError, call_command
+from django.db import connection
 
 from m3web import belonging, preparing
 from m3web.moving.secrets import own
@@ -56,6 +57,19 @@ def test_a_start_with_another_secret_is_refused_before_anything_is_changed(
     monkeypatch.setattr(preparing, "call_command", lambda *_, **__: pytest.fail("it was migrated"))
     with pytest.raises(CommandError, match=OTHERS):
         start()
+    if connection.vendor == "postgresql":
+        assert not advisory_locks(), "nobody waits for the one that was refused"
+
+
+def advisory_locks() -> int:
+    """How many are held in this database; others on the same server prepare theirs."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM pg_locks JOIN pg_database ON pg_locks.database = pg_database.oid "
+            "WHERE locktype = 'advisory' AND granted AND datname = current_database()"
+        )
+        (held,) = cursor.fetchone()
+    return int(held)
 
 
 def test_an_older_database_whose_secrets_we_can_read_gets_its_proof(filled: Server) -> None:
