@@ -14,7 +14,7 @@ from contextvars import copy_context
 from functools import partial
 from typing import ParamSpec, TypeVar
 
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError, InterfaceError, connection, transaction
 
 from runs import database, races
 
@@ -31,8 +31,8 @@ async def write(boundary: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
     """Run `boundary` in the writer thread inside one transaction; on-commit hooks run before this returns.
 
     A caller that is cancelled meanwhile does not undo the boundary: it commits or fails as a whole. One that lost a
-    race on PostgreSQL (`runs.races`) is begun anew, so a boundary reads what it changes inside, and leaves alone what
-    it was given.
+    race on PostgreSQL (`runs.races`), or its connection before the commit, is begun anew, so a boundary reads what it
+    changes inside, and leaves alone what it was given.
     """
     return await asyncio.shield(
         _submit(database.current().writer, partial(_in_transaction, partial(boundary, *args, **kwargs)))
@@ -54,31 +54,43 @@ def _submit(pool: ThreadPoolExecutor, job: Callable[[], T]) -> asyncio.Future[T]
 
 
 def _in_transaction(job: Callable[[], T]) -> T:
+    stored = False
+
+    def whole() -> T:
+        nonlocal stored
+        with transaction.atomic():
+            result = job()
+            stored = True  # from here on a connection that breaks leaves open whether the commit came through
+        return result
+
     for _ in range(TRIES - 1):
+        _keep_connection()
         try:
-            return _once(job)
-        except DatabaseError as error:
-            if not races.lost(error):
+            return whole()
+        except (DatabaseError, InterfaceError) as error:
+            if not races.lost(error) and (stored or not races.away(error)):
                 raise
             log.info("a boundary is begun anew: %s", str(error).strip())
-    return _once(job)
-
-
-def _once(job: Callable[[], T]) -> T:
     _keep_connection()
-    with transaction.atomic():
-        return job()
+    return whole()
 
 
 def _outside_transaction(job: Callable[[], T]) -> T:
+    _keep_connection()
+    try:
+        return job()
+    except (DatabaseError, InterfaceError) as error:
+        if not races.away(error):
+            raise
+        log.info("asked anew: %s", str(error).strip())
     _keep_connection()
     return job()
 
 
 def _keep_connection() -> None:
-    """One lasting connection per thread of ours, replaced when it broke.
+    """One lasting connection per thread of ours, replaced when it broke. Raises OperationalError if none can be had.
 
-    Django's own rule closes it after every request, which would make a small boundary four times as dear.
+    That it broke shows when it is used: whoever used it begins anew on another. Django's own rule closes it after every request, which would make a small boundary four times as dear.
     """
     connection.close_if_unusable_or_obsolete()
     connection.ensure_connection()

@@ -184,7 +184,7 @@ def test_many_readers_of_one_run_hold_no_thread_and_leave_nothing_behind(product
         assert threads(pid) < threads_before + 10
         for reader in readers:
             assert reader.until("text-delta")[-1]["delta"] == "Two."
-        assert files(pid) >= files_before + MANY
+        assert files(pid) > files_before + MANY - 10  # what the first reader left may have been closed since
     wait_for(lambda: files(pid) < files_before + 10, "the connections to be gone")
 
 

@@ -142,6 +142,7 @@ def test_a_database_server_that_was_away_ends_nothing(pair: Pair) -> None:
         wait_for(lambda: "does not answer" in pair.one.text() + pair.two.text(), "a worker to miss it")
         assert here.client.get("/runs").status_code == 503
         admin.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true')
+    wait_for(lambda: here.client.get("/runs").status_code == 200, "the pages to find it again")
 
     run = here.start(pair.agent("sleeps"))
     ended = "select outcome from runs_run where id = %s and status = 'finished'"

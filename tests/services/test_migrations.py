@@ -10,18 +10,11 @@ from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
 from runs.database import file_connection, is_up_to_date
+from tests.services.older import stepwise
 
 pytestmark = pytest.mark.django_db
 
 Target = tuple[str, str]
-
-
-def stepwise() -> MigrationExecutor:
-    """As an installation did that was there before the one step was."""
-    executor = MigrationExecutor(connection)
-    executor.loader.replace_migrations = False
-    executor.loader.build_graph()
-    return executor
 
 
 def last_steps(executor: MigrationExecutor) -> list[Target]:

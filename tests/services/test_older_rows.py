@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from django.db import connection
-from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 
 from runs import database, rounds
 from runs.models import Round
 from runs.round_rows import Decider
+from tests.services.older import stepwise
 
 FIRST = {"runs": "0001_initial", "approvals": "0002_initial"}
 ALLOW = {"approval": {"action": "accept", "content": {"decision": "allow"}}}
@@ -19,7 +18,7 @@ ALLOW = {"approval": {"action": "accept", "content": {"decision": "allow"}}}
 
 def as_of_the_first_version() -> Any:
     """Migrate the file to the first version that was given out; its models as they were then."""
-    executor = MigrationExecutor(connection)
+    executor = stepwise()
     leaves = [node for node in executor.loader.graph.leaf_nodes() if node[0] not in FIRST]
     return executor.migrate([*leaves, *FIRST.items()]).apps
 
