@@ -90,7 +90,8 @@ def _outside_transaction(job: Callable[[], T]) -> T:
 def _keep_connection() -> None:
     """One lasting connection per thread of ours, replaced when it broke. Raises OperationalError if none can be had.
 
-    That it broke shows when it is used: whoever used it begins anew on another. Django's own rule closes it after every request, which would make a small boundary four times as dear.
+    That it broke shows when it is used: whoever used it begins anew on another. Django's own rule closes it after every
+    request, which would make a small boundary four times as dear.
     """
     connection.close_if_unusable_or_obsolete()
     connection.ensure_connection()
