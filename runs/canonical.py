@@ -17,6 +17,9 @@ from typing import Any
 
 Path = tuple[str | int, ...]
 
+_quoted = json.JSONEncoder(ensure_ascii=False).encode
+"""Of one text. Made once: `json.dumps` makes an encoder for every value that it is asked to keep as it is."""
+
 MAX_DEPTH = 100
 """Levels of nesting; far above any real value, far below Python's recursion limit."""
 
@@ -92,11 +95,12 @@ def _write_array(value: list[Any] | tuple[Any, ...], path: Path, out: list[str])
 
 def _text(value: str, path: Path) -> str:
     """A JSON string; an unpaired surrogate is no character and has no UTF-8 form."""
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise NotJson(path, "Has half a character in its text (an unpaired surrogate).") from None
-    return json.dumps(value, ensure_ascii=False)
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise NotJson(path, "Has half a character in its text (an unpaired surrogate).") from None
+    return _quoted(value)
 
 
 def _integer(value: int) -> str:

@@ -17,6 +17,7 @@ from runs import audit, clock
 from runs.durations import utc_text
 from runs.errors import NotAllowed, StateConflict
 from runs.models import LONG_AGO, Account, Run
+from runs.prepared import Param, Rows
 
 NEVER: Final = dt.datetime(9999, 1, 1, tzinfo=dt.UTC)
 """`lease_until` of a run that nobody may drive. It has no owner, so taking over a dead process' leases leaves it."""
@@ -25,6 +26,8 @@ HANDED_OVER: Final = "account.handed_over"
 REOPENED: Final = "account.reopened"
 IMPORTED: Final = "account.imported"
 """Written by imports; a copy comes closed."""
+
+_ACCOUNT: Rows[Account] = Rows(lambda: Account.objects.filter(pk=Param("account", Account._meta.pk)))
 
 
 def refuse_closed(account: Account) -> None:
@@ -41,7 +44,8 @@ def begin_in(account_id: int) -> None:
 
     The stored row keeps the account's row from being closed until the commit, so what is read here stays true.
     """
-    refuse_closed(Account.objects.get(pk=account_id))
+    (account,) = _ACCOUNT(account=account_id)
+    refuse_closed(account)
 
 
 @transaction.atomic

@@ -7,14 +7,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.db import transaction
+from django.db.models import prefetch_related_objects
 
-from runs import audit, closing, events, lease, turns
+from runs import audit, closing, events, lease, prepared, turns
 from runs.end_users import end_user
 from runs.errors import ModelValidationError, NotFound, StateConflict
 from runs.models import Agent, Run, Server, Step, Task, Turn, User
+from runs.prepared import Param, Rows
 from runs.round_rows import Decider
 from runs.run_states import HumanInput, Outcome, PermissionMode, TurnStatus, stricter
 from runs.submission_checks import checked_message, checked_tools, mode_of, resolve_human_input
+
+_SERVERS: Rows[Server] = Rows(lambda: Server.objects.filter(agents=Param("agent", Agent._meta.pk)))
 
 MAX_WAITING = 100
 """Messages that may wait behind the turn that is at work."""
@@ -64,7 +68,7 @@ def create_run(agent: Agent, submission: Submission, *, parent_step: Step | None
     message = checked_message(submission.message)
     mode = _resolve_mode(agent, submission)
     parent = parent_step.run if parent_step else None
-    run = Run.objects.create(
+    run = Run(
         account=agent.account,
         agent=agent,
         task=submission.task,
@@ -73,13 +77,15 @@ def create_run(agent: Agent, submission: Submission, *, parent_step: Step | None
         mode=stricter(mode, PermissionMode(parent.mode)) if parent else mode,
         human_input=parent.human_input if parent else resolve_human_input(mode, submission.human_input),
         tools=parent.tools if parent else checked_tools(submission.tools),
+        status=TurnStatus.QUEUED.value,  # as its first turn is
         plan_approved=parent is not None and parent.plan_approved,
         metadata=dict(submission.metadata),
         parent=parent,
         parent_step=parent_step,
         started_by=submission.started_by,
     )
-    _open_turn(run, message, tools_approve=submission.tools_approve, user=submission.started_by)
+    prepared.insert(run)
+    _open_turn(run, message, index=0, tools_approve=submission.tools_approve, user=submission.started_by)
     return run
 
 
@@ -98,7 +104,7 @@ def reply(run_id: int, message: str, *, user: User | None = None, overrides: Ove
         raise StateConflict(f"{MAX_WAITING} messages wait in run {run.pk} already. Send this one later.")
     if overrides is not None and overrides != Overrides():
         _override(run, overrides, user)
-    return _open_turn(run, text, user=user)
+    return _open_turn(run, text, index=run.turns.count(), user=user)
 
 
 @transaction.atomic
@@ -188,7 +194,8 @@ def set_mode(run_id: int, mode: str, *, decider: Decider) -> Run:
 
 def freeze_bindings(agent: Agent) -> dict[str, Any]:
     """The servers and tool definitions that a turn starts with (design section 2)."""
-    servers = Server.objects.filter(agents=agent).prefetch_related("tools")
+    servers = _SERVERS(agent=agent.pk)
+    prefetch_related_objects(servers, "tools")
     return {
         server.name: {
             "server_id": server.pk,
@@ -199,11 +206,13 @@ def freeze_bindings(agent: Agent) -> dict[str, Any]:
     }
 
 
-def _open_turn(run: Run, message: str, *, tools_approve: bool = False, user: User | None = None) -> Turn:
+def _open_turn(
+    run: Run, message: str, *, index: int, tools_approve: bool = False, user: User | None = None
+) -> Turn:
     """`user` is who wrote this message, not who started the run: the history says who asked for what."""
-    turn = Turn.objects.create(
+    turn = Turn(
         run=run,
-        index=run.turns.count(),
+        index=index,
         message=message,
         harness=run.agent.harness,
         definition=run.agent.definition,
@@ -212,7 +221,9 @@ def _open_turn(run: Run, message: str, *, tools_approve: bool = False, user: Use
         bindings=freeze_bindings(run.agent),
         status=TurnStatus.QUEUED.value,
     )
-    turns.sync(run)
+    prepared.insert(turn)
+    if index > 0:  # else the run was made with its status
+        turns.sync(run)
     events.record(
         run,
         "run.started" if turn.index == 0 else "run.message",

@@ -17,7 +17,7 @@ from runs import clock, engines, hosts
 from runs.errors import LeaseLost, SessionBusyError
 from runs.models import LONG_AGO, Run
 from runs.models.run import RunQuerySet
-from runs.prepared import Param, Rows, Update
+from runs.prepared import Param, Update, UpdateOne
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def _times() -> dict[str, Any]:
     return {"now": now, "lease_until": now + ttl()}
 
 
-_CLAIM = Update(
+_CLAIM = UpdateOne(
     lambda: (
         _the_run().filter(
             ~Q(wake_seq=F("seen_seq")),
@@ -80,11 +80,11 @@ _CLAIM = Update(
             "lease_token": F("lease_token") + 1,
             "lease_until": _until(),
         },
-    )
+    ),
+    ("lease_token", "wake_seq"),
 )
-_CLAIMED: Rows[tuple[int, int]] = Rows(lambda: _the_run().values_list("lease_token", "wake_seq"))
 _RENEW = Update(lambda: (_held(), {"lease_until": _until()}))
-_RELEASE = Update(
+_RELEASE = UpdateOne(
     lambda: (
         _held(),
         {
@@ -93,7 +93,8 @@ _RELEASE = Update(
             "seen_seq": Param.of(Run, "seen_seq"),
             "next_at": Param.of(Run, "next_at"),
         },
-    )
+    ),
+    ("wake_seq",),
 )
 _WAKE = Update(lambda: (_the_run(), {"wake_seq": F("wake_seq") + 1, "next_at": None}))
 
@@ -103,12 +104,14 @@ def claim(run_id: int, owner: str) -> Lease | None:
 
     Raises SessionBusyError while another worker drives it, or alone can (A24).
     """
-    if not _CLAIM(run=run_id, lease_owner=owner, here=hosts.here() if hosts.shared() else "", **_times()):
+    here = hosts.here() if hosts.shared() else ""
+    claimed = _CLAIM.after(run=run_id, lease_owner=owner, here=here, **_times())
+    if claimed is None:
         due_elsewhere = ~Q(wake_seq=F("seen_seq")) & hosts.out_of_reach()
         if Run.objects.filter(Q(lease_until__gt=clock.moment()) | due_elsewhere, pk=run_id).exists():
             raise SessionBusyError(f"Run {run_id} is another worker's to drive; that one will see the wake.")
         return None
-    ((token, seen),) = _CLAIMED(run=run_id)
+    token, seen = claimed
     return Lease(run_id, owner, token, seen)
 
 
@@ -128,9 +131,10 @@ def fence(lease: Lease, **fields: Any) -> None:
 
 def release(lease: Lease, *, seen: int, next_at: dt.datetime | None = None) -> bool:
     """Give the run back, having answered wake `seen`. True if a newer wake came meanwhile: claim again."""
-    if not _RELEASE(**_of(lease), seen_seq=seen, next_at=next_at):
+    released = _RELEASE.after(**_of(lease), seen_seq=seen, next_at=next_at)
+    if released is None:
         raise LeaseLost(f"Run {lease.run_id} is no longer driven by {lease.owner}.")
-    ((_, wake_seq),) = _CLAIMED(run=lease.run_id)
+    (wake_seq,) = released
     return wake_seq != seen
 
 

@@ -10,38 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
-from django.db import connection
-from django.db.backends.utils import CursorWrapper
-from django.db.models import AutoField, Expression, Field, Func, IntegerField, Model, QuerySet
+from django.db.models import AutoField, Func, IntegerField, Model, QuerySet
 from django.db.models.query import ModelIterable, get_related_populators
 from django.db.models.sql import UpdateQuery
 from django.db.models.sql.compiler import SQLCompiler
+
+from runs.statements import Param, Statement, current
+
+__all__ = ["Number", "Param", "Rows", "Update", "UpdateOne", "insert", "save"]
 
 T = TypeVar("T")
 M = TypeVar("M", bound=Model)
 
 _CACHE = "m3_prepared"
 """The attribute of a connection that holds what was made for it, and that goes with it."""
-
-
-class Param(Expression):
-    """A value that is given when the statement is carried out; `field` is what it is compared with or stored in."""
-
-    def __init__(self, name: str, field: Field[Any, Any]) -> None:
-        super().__init__(output_field=field)
-        self.name = name
-
-    @classmethod
-    def of(cls, model: type[Model], field: str, name: str | None = None) -> Param:
-        """What a field of `model` is compared with or set to, by the field's own name if it gets no other."""
-        stored: Any = model._meta.get_field(field)
-        return cls(name or field, stored)
-
-    def as_sql(self, compiler: Any, connection: Any) -> tuple[str, Any]:
-        return "%s", [self]
-
-    def prepared(self, value: Any) -> Any:
-        return self.output_field.get_db_prep_save(value, connection)
 
 
 class Number(Func):
@@ -59,10 +41,8 @@ class Rows(Generic[T]):
 
     def __call__(self, **values: Any) -> list[T]:
         query = _cached(self, self._make)
-        with _cursor() as cursor:
-            cursor.execute(query.sql, _filled(query.params, values))
-            rows = cursor.fetchall()
-        return query.results(rows)
+        rows, _ = query.statement(values, rows=True)
+        return query.results(rows) if rows else []
 
     def first(self, **values: Any) -> T | None:
         """The first row; None if there is none."""
@@ -79,17 +59,33 @@ class Update:
         self._build = build
 
     def __call__(self, **values: Any) -> int:
-        sql, params = _cached(self, self._make)
-        with _cursor() as cursor:
-            cursor.execute(sql, _filled(params, values))
-            changed: int = cursor.rowcount
+        _, changed = _cached(self, self._make)(values)
         return changed
 
-    def _make(self) -> tuple[str, Sequence[Any]]:
+    def _make(self, ending: str = "") -> Statement:
         rows, new = self._build()
         query: Any = rows.query.chain(UpdateQuery)
         query.add_update_values(new)
-        return _fixed(*query.get_compiler(connection=connection).as_sql())
+        sql, params = query.get_compiler(connection=current()).as_sql()
+        return _fixed(sql + ending, params)
+
+
+class UpdateOne(Update):
+    """An UPDATE of at most one row; calling `after` gives what stands in the row's `columns` then, whole numbers."""
+
+    def __init__(
+        self, build: Callable[[], tuple[QuerySet[Any, Any], Mapping[str, Any]]], columns: Sequence[str]
+    ) -> None:
+        super().__init__(build)
+        self._columns = columns
+
+    def after(self, **values: Any) -> tuple[int, ...] | None:
+        """None if it changed no row."""
+        rows, _ = _cached((self, "after"), self._returning)(values, rows=True)
+        return tuple(rows[0]) if rows else None
+
+    def _returning(self) -> Statement:
+        return self._make(f" RETURNING {', '.join(current().ops.quote_name(name) for name in self._columns)}")
 
 
 def save(row: Model, fields: Sequence[str]) -> None:
@@ -98,8 +94,7 @@ def save(row: Model, fields: Sequence[str]) -> None:
     Raises the model's DoesNotExist if it exists no longer.
     """
     model = type(row)
-    known: list[Any] = [model._meta.get_field(name) for name in fields]
-    update = _cached((model, tuple(fields)), lambda: _saving(model, known))
+    known, update = _cached((model, tuple(fields)), lambda: _saving(model, fields))
     values = {field.attname: field.pre_save(row, add=False) for field in known}
     if not update(pk=row.pk, **values):
         raise model.DoesNotExist(f"{row} exists no longer.")  # type: ignore[attr-defined]
@@ -108,40 +103,41 @@ def save(row: Model, fields: Sequence[str]) -> None:
 def insert(row: Model) -> None:
     """`row.save(force_insert=True)`; a key that the database makes is set."""
     model = type(row)
-    sql, fields, made = _cached((model, "insert"), lambda: _inserting(model))
-    values = [field.get_db_prep_save(field.pre_save(row, add=True), connection) for field in fields]
-    with _cursor() as cursor:
-        cursor.execute(sql, values)
-        if made is not None:
-            (key,) = cursor.fetchone()
-            setattr(row, made, key)
-    row._state.adding, row._state.db = False, connection.alias
+    statement, fields, made = _cached((model, "insert"), lambda: _inserting(model))
+    values = {field.attname: field.pre_save(row, add=True) for field in fields}
+    rows, _ = statement(values, rows=made is not None)
+    if made is not None:
+        ((key,),) = rows
+        setattr(row, made, key)
+    row._state.adding, row._state.db = False, current().alias
 
 
-def _inserting(model: type[Model]) -> tuple[str, Sequence[Any], str | None]:
-    """The SQL, the fields whose values it takes, and the name of the key that the database makes, if it makes one."""
+def _inserting(model: type[Model]) -> tuple[Statement, Sequence[Any], str | None]:
+    """The statement, the fields whose values it takes, and the name of the key that the database makes, if it does."""
     key: Any = model._meta.pk
     made = key.attname if isinstance(key, AutoField) else None
     fields: list[Any] = [field for field in model._meta.concrete_fields if field.attname != made]
-    quote = connection.ops.quote_name
+    quote = current().ops.quote_name
     columns, places = ", ".join(quote(field.column) for field in fields), ", ".join(["%s"] * len(fields))
     returning = f" RETURNING {quote(key.column)}" if made else ""
-    table = quote(model._meta.db_table)
-    return f"INSERT INTO {table} ({columns}) VALUES ({places}){returning}", fields, made  # noqa: S608 - our own names
+    sql = f"INSERT INTO {quote(model._meta.db_table)} ({columns}) VALUES ({places}){returning}"  # noqa: S608
+    return Statement(sql, [Param(field.attname, field) for field in fields]), fields, made
 
 
-def _saving(model: type[Model], fields: Sequence[Any]) -> Update:
+def _saving(model: type[Model], names: Sequence[str]) -> tuple[Sequence[Any], Update]:
+    fields: list[Any] = [model._meta.get_field(name) for name in names]
     new = {field.name: Param(field.attname, field) for field in fields}
-    return Update(lambda: (model._default_manager.filter(pk=Param("pk", model._meta.pk)), new))
+    return fields, Update(lambda: (model._default_manager.filter(pk=Param("pk", model._meta.pk)), new))
 
 
 class _Query:
     """A compiled SELECT and what its rows are made into."""
 
     def __init__(self, queryset: QuerySet[Any, Any]) -> None:
-        compiler: SQLCompiler = queryset.query.get_compiler(connection=connection)
-        self.sql, self.params = _fixed(*compiler.as_sql())
-        self._compiler = compiler
+        at = current()
+        compiler: SQLCompiler = queryset.query.get_compiler(connection=at)
+        self.statement = _fixed(*compiler.as_sql())
+        self._compiler, self._alias = compiler, at.alias
         self._converters = compiler.get_converters([column[0] for column in compiler.select])
         self._of_models = issubclass(queryset._iterable_class, ModelIterable)
         if self._of_models:
@@ -150,37 +146,25 @@ class _Query:
             self._own = slice(own[0], own[-1] + 1)
             self._names = [column[0].target.attname for column in compiler.select[self._own]]
             populators: Any = get_related_populators  # whose types are those of a later Django
-            self._related = populators(info, compiler.select, connection.alias)
+            self._related = populators(info, compiler.select, at.alias)
 
     def results(self, rows: Sequence[Any]) -> list[Any]:
         found = self._compiler.apply_converters(rows, self._converters) if self._converters else rows
         return [self._instance(row) for row in found] if self._of_models else [tuple(row) for row in found]
 
     def _instance(self, row: Any) -> Any:
-        instance = self._model.from_db(connection.alias, self._names, row[self._own])
+        instance = self._model.from_db(self._alias, self._names, row[self._own])
         for populator in self._related:
             populator.populate(row, instance)
         return instance
 
 
-def _cursor() -> CursorWrapper:
-    """A cursor; on PostgreSQL one whose statements the server parses once and whose plans it may keep, if the
-    connection allows it (`prepare_threshold`). Django's own cursors write the values into the SQL."""
-    cursor = connection.cursor()
-    if connection.vendor == "postgresql":
-        # Not at the top: psycopg is not installed everywhere.
-        from django.db.backends.postgresql.base import ServerBindingCursor
-
-        cursor.cursor.close()
-        cursor.cursor = ServerBindingCursor(connection.connection)  # type: ignore[call-arg]
-    return cursor
-
-
-def _fixed(sql: str, params: Sequence[Any]) -> tuple[str, Sequence[Any]]:
+def _fixed(sql: str, params: Sequence[Any]) -> Statement:
     """The statement with what never changes written out, so that a plan that PostgreSQL keeps may count on it: an index
     on pending rows alone is of use only for `status = 'pending'`, not for whatever status it is given."""
-    if connection.vendor != "postgresql":
-        return sql, params
+    at = current()
+    if at.vendor != "postgresql":
+        return Statement(sql, params)
     from psycopg.sql import Literal
 
     first, *rest = sql.split("%s")
@@ -190,26 +174,18 @@ def _fixed(sql: str, params: Sequence[Any]) -> tuple[str, Sequence[Any]]:
             open_.append(param)
             parts.append("%s")
         else:
-            parts.append(Literal(param).as_string(connection.connection).replace("%", "%%"))
+            parts.append(Literal(param).as_string(at.connection).replace("%", "%%"))
         parts.append(part)
-    return "".join(parts), open_
+    return Statement("".join(parts), open_)
 
 
 def _cached(key: Any, make: Callable[[], T]) -> T:
     """What was made for the calling thread's connection, made now if it was not yet."""
-    cache = _cache_of(connection)
+    kept: dict[str, Any] = current().__dict__
+    cache = kept.get(_CACHE)
+    if cache is None:
+        cache = kept[_CACHE] = {}
     if key not in cache:
         cache[key] = make()
     found: T = cache[key]
     return found
-
-
-def _cache_of(proxy: Any) -> dict[Any, Any]:
-    if not hasattr(proxy, _CACHE):
-        setattr(proxy, _CACHE, {})
-    found: dict[Any, Any] = getattr(proxy, _CACHE)
-    return found
-
-
-def _filled(params: Sequence[Any], values: Mapping[str, Any]) -> list[Any]:
-    return [param.prepared(values[param.name]) if isinstance(param, Param) else param for param in params]

@@ -26,6 +26,8 @@ else:
 MARK = "\ufdd0"
 """Stands before the four digits of an escaped code point; itself escaped too, so that every text can be stored."""
 
+_encode = json.JSONEncoder(ensure_ascii=False).encode
+
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff\ufdd0]")
 _ESCAPED = re.compile(f"{MARK}(0000|d[89a-f][0-9a-f]{{2}}|fdd0)")
 _JSON_ESCAPE = re.compile(r"\\u0000|\\.")
@@ -54,7 +56,7 @@ def shown(text: str, most: int) -> str:
 
 def storable_json(value: Any, encoder: type[json.JSONEncoder] | None = None) -> str:
     """`value` as JSON whose texts every database can hold; `original_json` gives it back."""
-    text = storable(json.dumps(value, ensure_ascii=False, cls=encoder))
+    text = storable(_encode(value) if encoder is None else json.dumps(value, ensure_ascii=False, cls=encoder))
     if "\\u0000" not in text:
         return text
     return _JSON_ESCAPE.sub(lambda found: f"{MARK}0000" if found[0] == "\\u0000" else found[0], text)

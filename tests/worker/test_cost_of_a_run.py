@@ -14,10 +14,10 @@ from benchmarks.run_costs import costs
 from runs.models import Account, Agent, Run, User
 
 STATEMENTS = {
-    "start": 11,
-    "advance to the question": 21,
+    "start": 8,
+    "advance to the question": 19,
     "answer": 12,
-    "advance to the end": 34,
+    "advance to the end": 32,
 }
 MORE_ON_POSTGRES = 6
 
