@@ -207,7 +207,7 @@ def _allow(actor: Actor, choice: Choice, key: str, via: str) -> Round:
 
 
 def _authorise(actor: Actor, round_id: str) -> None:
-    access.get(actor, Round.objects.only("pk"), pk=round_id)
+    access.one(actor, Round, round_id, "id")
     actor.require(Role.OPERATOR)
 
 

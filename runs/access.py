@@ -88,10 +88,11 @@ def get(actor: Actor, queryset: models.QuerySet[M], **lookup: Any) -> M:
         raise _not_there(actor, queryset.model) from error
 
 
-def one(actor: Actor, model: type[M], number: int) -> M:
-    """`get` for a row that is asked for again and again; of a model that belongs to an account itself."""
-    with contextlib.suppress(OverflowError, DataError):  # a number that no row can have
-        if found := row(model, id=number, account_id=actor.account.pk):
+def one(actor: Actor, model: type[M], key: int | str, *columns: str) -> M:
+    """`get` for a row that is asked for again and again; of a model that belongs to an account itself. `columns` as
+    for `row_lookup.rows`."""
+    with contextlib.suppress(OverflowError, ValueError, DataError):  # a key that no row can have
+        if found := row(model, *columns, id=key, account_id=actor.account.pk):
             return found
     raise _not_there(actor, model)
 
