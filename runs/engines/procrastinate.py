@@ -14,6 +14,7 @@ from procrastinate import App, PsycopgConnector
 from procrastinate.contrib.django import connector_params
 from procrastinate.exceptions import ProcrastinateException
 from procrastinate.manager import JobManager
+from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool
 
 from runs import clock, db, engines
@@ -134,15 +135,21 @@ def _wake_others(jobs: Jobs, run_ids: Collection[int]) -> None:
 
 
 def _connector() -> PsycopgConnector:
-    """The queue's own connections. A broken one ends the queue, which is then opened again; it is not asked before
-    every statement whether it is whole."""
+    """The queue's own connections. Each statement is a transaction by itself, which is all that the queue asks for, and
+    takes one round trip instead of three. A broken connection ends the queue, which is then opened again; it is not
+    asked before every statement whether it is whole."""
     return PsycopgConnector(
         pool_factory=lambda **options: AsyncConnectionPool(**{**options, "check": None}),
         kwargs=_parameters(),
+        configure=_commit_each,
         min_size=1,
         max_size=2,
         timeout=ORDERLY,
     )
+
+
+async def _commit_each(made: AsyncConnection[Any]) -> None:
+    await made.set_autocommit(True)
 
 
 def _parameters() -> dict[str, Any]:
