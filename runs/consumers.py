@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+import contextlib
+import time
+from typing import Any, Final
 from urllib.parse import parse_qs
 
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
+from django.contrib.auth import get_user
+from django.contrib.sessions.backends.base import SessionBase
+from django.db import InterfaceError, OperationalError
+from django.http import HttpRequest
 
-from runs import access, push
+from runs import access, keys, push
 from runs.errors import M3Error
 from runs.models import Round, Run
 
@@ -17,24 +23,36 @@ NOT_YOURS = 4404
 START_ANEW = 1012
 """As if the server had started anew (RFC 6455's registry of codes); browsers connect again."""
 
+RIGHT_SECONDS: Final = 30.0
+"""How long a page is believed to be of somebody who may look; then they are looked up before they hear anything."""
+
+RIGHT_SECONDS_AT_A_PING: Final = 15.0
+"""The same when the page says that it is there, which it does every 20 s (`static/m3web/hints.js`): one that is open
+hears hints without waiting for a look, and an idle one is closed soon after its person has left."""
+
 
 class HintConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
     """`/ws/hints/` follows the account's pauses and runs; `?run=7` follows one run as well."""
 
     groups_joined: tuple[str, ...] = ()
     account = 0
+    looked_at = 0.0
+    """When it was last known that the person may look, by the monotonic clock."""
+    over = False
+    """It was closed from here; what is still on its way to the page is not passed on."""
 
     async def connect(self) -> None:
         await self.accept()  # a close code is only readable by the page after an accept
         user = self.scope.get("user")
         if user is None or not user.is_authenticated:
-            await self.close(code=SIGNED_OUT)
+            await self._end(SIGNED_OUT)
             return
+        self.looked_at = time.monotonic()
         wanted = parse_qs(self.scope["query_string"].decode("latin-1")).get("run", [""])[0]
         try:
             self.account, groups = await database_sync_to_async(_subscription)(user, wanted)
         except M3Error:
-            await self.close(code=NOT_YOURS)
+            await self._end(NOT_YOURS)
             return
         self.groups_joined = groups
         for group in groups:
@@ -53,7 +71,12 @@ class HintConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
 
     async def receive_json(self, content: Any, **kwargs: Any) -> None:
         """Nothing that a page says here changes anything; a ping tells it that the line is alive."""
-        if isinstance(content, dict) and content.get("type") == "ping":
+        if not isinstance(content, dict) or content.get("type") != "ping":
+            return
+        # While the database is away it is found out at a later ping; a pong gives nothing away.
+        with contextlib.suppress(OperationalError, InterfaceError):
+            await self._look(RIGHT_SECONDS_AT_A_PING)
+        if not self.over:
             await self.send_json({"type": "pong"})
 
     @classmethod
@@ -65,15 +88,40 @@ class HintConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
             return None
 
     async def hint(self, message: dict[str, Any]) -> None:
-        await self.send_json(message["hint"])
+        if await self._may_hear():
+            await self.send_json(message["hint"])
 
     async def look_again(self, message: dict[str, Any]) -> None:
         """Hints may have been lost on their way to this process: the page starts anew, as after a connect."""
-        await self._hello()
+        if await self._may_hear():
+            await self._hello()
 
     async def start_anew(self, message: dict[str, Any]) -> None:
         """This process no longer knows who listens to what: the page connects anew, and then counts everything."""
-        await self.close(code=START_ANEW)
+        await self._end(START_ANEW)
+
+    async def _may_hear(self) -> bool:
+        """Whether something may be passed on. While the database is away nobody knows, and what is not passed on is
+        lost: the page has to connect anew, and then counts everything."""
+        try:
+            await self._look(RIGHT_SECONDS)
+        except (OperationalError, InterfaceError):
+            await self._end(START_ANEW)
+        return not self.over
+
+    async def _look(self, within: float) -> None:
+        """Close the socket unless its person may still look; nothing is asked if that was known `within` so many
+        seconds. Messages are handled one after the other, so that looks of one page never overlap."""
+        asked = time.monotonic()
+        if self.over or asked < self.looked_at + within:
+            return
+        if not await database_sync_to_async(_may_look)(self.scope["session"], self.account):
+            await self._end(SIGNED_OUT)
+        self.looked_at = asked
+
+    async def _end(self, code: int) -> None:
+        self.over = True
+        await self.close(code=code)
 
     async def _hello(self) -> None:
         pending = await database_sync_to_async(_pending)(self.account)
@@ -87,6 +135,14 @@ def _subscription(user: Any, wanted: str) -> tuple[int, tuple[str, ...]]:
     if wanted:
         groups.append(push.run_group(access.get(actor, Run.objects.all(), pk=wanted).pk))
     return actor.account.pk, tuple(groups)
+
+
+def _may_look(session: SessionBase, account: int) -> bool:
+    """Whether the login still stands, of somebody whose right in the account does too (`keys.still_acts`)."""
+    request = HttpRequest()
+    request.session = session.__class__(session.session_key)  # read anew: ended, it is nobody's
+    user = get_user(request)
+    return user.pk is not None and keys.still_acts(user.pk, account)
 
 
 def _pending(account: int) -> int:

@@ -138,6 +138,34 @@ def test_an_expired_session_says_so_and_keeps_what_was_typed(person: People) -> 
     alice.errors.clear()
 
 
+def test_a_page_whose_person_signed_out_in_another_tab_says_so_by_itself_and_does_not_connect_again(
+    person: People,
+) -> None:
+    alice = person("alice")
+    alice.page.add_init_script(
+        """window.opened = 0;
+           window.WebSocket = class extends WebSocket { constructor(url) {
+             super(url);
+             window.opened++;
+             this.addEventListener('close', (e) => { document.documentElement.dataset.closed = e.code; });
+           } };"""
+    )
+    alice.page.goto("/")
+    expect(alice.page.locator("#live-state")).to_contain_text("Live")
+    other = alice.context.new_page()
+    other.goto("/")
+    other.locator("summary", has_text="alice").click()
+    other.get_by_role("button", name="Sign out").click()
+    other.wait_for_url("**/login*")
+
+    expect(alice.page.locator("html")).to_have_attribute("data-closed", "4401", timeout=PATIENCE)
+    expect(alice.page.locator("#banner-signed-out")).to_be_visible(timeout=PATIENCE)
+    alice.page.evaluate("window.dispatchEvent(new Event('online'))")  # as a network that comes back does
+
+    assert alice.page.evaluate("window.opened") == 1
+    alice.errors.clear()
+
+
 def test_somebody_elses_account_is_not_there(person: People) -> None:
     alice = person("alice")
     for path in ("/rounds/0123456789abcdef/", "/runs/999999"):

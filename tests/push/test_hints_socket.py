@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-import pytest_asyncio
-from channels.layers import channel_layers, get_channel_layer
+from channels.layers import get_channel_layer
 from channels.testing import WebsocketCommunicator
 from django.conf import LazySettings
 from django.contrib.auth.models import AnonymousUser
 from django.test import Client
+from django.urls import reverse
 
 from m3web.asgi import application
 from runs import consumers, control, db, push
@@ -20,53 +19,14 @@ from runs.models import Account, Role, Round, Run, User
 from runs.round_rows import Decider
 from runs.rounds import answer
 from tests.people import person
+from tests.push.sockets import QUIET, Open, closed_with, received
 
 MakeRound = Callable[..., Round]
 MakeRun = Callable[..., Run]
-Open = Callable[..., Awaitable[WebsocketCommunicator]]
 
 ALLOW = {"approval": {"action": "accept", "content": {"decision": "allow"}}}
-QUIET = 0.1
-"""Seconds in which nothing may arrive; a hint on this loop takes about one hundredth of it."""
 
-pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest_asyncio.fixture(autouse=True)
-async def one_loop() -> AsyncIterator[None]:
-    """Hints go to this test's loop, and no connection of a writer thread outlives it."""
-    push.connect(asyncio.get_running_loop())
-    channel_layers.backends.clear()
-    yield
-    await asyncio.to_thread(db.close_threads)
-
-
-@pytest_asyncio.fixture
-async def open_socket() -> AsyncIterator[Open]:
-    """Connect as `user`, past the routes but not past the sign-in, which the test of the whole stack shows."""
-    opened: list[WebsocketCommunicator] = []
-
-    async def connect(user: Any, query: str = "") -> WebsocketCommunicator:
-        socket = WebsocketCommunicator(consumers.HintConsumer.as_asgi(), f"/ws/hints/{query}")
-        socket.scope["user"] = user
-        opened.append(socket)
-        accepted, _ = await socket.connect(timeout=5)
-        assert accepted
-        return socket
-
-    yield connect
-    for socket in opened:
-        await socket.disconnect()
-
-
-async def received(socket: WebsocketCommunicator) -> Any:
-    return await socket.receive_json_from(timeout=5)
-
-
-async def closed_with(socket: WebsocketCommunicator) -> int:
-    message = await socket.receive_output(timeout=5)
-    assert message["type"] == "websocket.close"
-    return int(message["code"])
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("one_loop")]
 
 
 async def test_the_first_word_is_how_many_pauses_wait_in_the_account(
@@ -242,6 +202,29 @@ async def test_a_browser_with_a_session_is_let_in_from_our_own_pages(settings: L
     assert (await socket.connect(timeout=5))[0]
     assert await received(socket) == {"type": "hello", "pending_count": 0}
     await socket.disconnect()
+
+
+async def test_a_browser_that_logs_out_on_one_page_is_signed_out_on_the_others(
+    settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consumers, "RIGHT_SECONDS_AT_A_PING", 0)
+    _, session = await db.write(signed_in, settings)
+    cookie = f"{settings.SESSION_COOKIE_NAME}={session}"
+    socket = through_the_stack({"origin": "http://localhost:8000", "cookie": cookie})
+    assert (await socket.connect(timeout=5))[0]
+    await received(socket)
+    await socket.send_to(text_data='{"type": "ping"}')
+    assert await received(socket) == {"type": "pong"}
+
+    def log_out() -> None:
+        client = Client()
+        client.cookies[settings.SESSION_COOKIE_NAME] = session
+        assert client.post(reverse("logout")).status_code == 302
+
+    await db.write(log_out)
+    await socket.send_to(text_data='{"type": "ping"}')
+
+    assert await closed_with(socket) == 4401
 
 
 async def test_a_browser_without_a_session_is_signed_out() -> None:
