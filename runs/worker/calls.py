@@ -116,8 +116,10 @@ class CallDriver:
 
         Of a call that is over it is ended. `taken` means that the run is somebody else's, and so is the session. A
         worker that only stops leaves a session in which a person was asked, and ends any other. So does one whose
-        database does not answer: nobody has said that the call is over.
+        database does not answer: nobody has said that the call is over. Nothing more is asked from here on, so that
+        the decision stays true.
         """
+        self.prompts.close()
         try:
             open_ = await db.read(session_rows.is_open, self.step_id)
         except OperationalError:

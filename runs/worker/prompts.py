@@ -62,7 +62,8 @@ class Prompts:
         self.unanswerable: leg_rows.Unanswerable | None = None
         """Why a prompt found no answer; None if all did."""
         self.asked = False
-        """Whether the session that is open has asked a person."""
+        """Whether the session that is open has asked a person, or its question is being stored."""
+        self._closed = False
         self._one_at_a_time = asyncio.Lock()
         self._delivered: set[str] = set()
         self._replayed = 0
@@ -70,6 +71,10 @@ class Prompts:
     def new_attempt(self) -> None:
         """Another session: nobody was asked yet, and stored answers are served from the first one on."""
         self._replayed, self.asked = 0, False
+
+    def close(self) -> None:
+        """The sessions are about to be closed or left: what they ask from now on is shown to nobody."""
+        self._closed = True
 
     async def answer(self, request: FormRequest | UrlRequest) -> Answer | Refusal:
         """Store the round, keep the session, wait for the answer.
@@ -83,11 +88,14 @@ class Prompts:
             if stored is not None:
                 self._replayed += 1
                 return answer_of(stored)
+            if self._closed:
+                await asyncio.get_running_loop().create_future()  # for the moment until the leg is cancelled
+            # Known before anybody can be shown it: a stop meanwhile must not end the session that a pause waits on.
+            self.asked = True
             opened = await db.write(leg_rows.open_held, self.lease, self.step_id, request, self._delivered)
             if isinstance(opened, leg_rows.Unanswerable):
                 self.unanswerable = opened
                 return Refusal(opened.reason)
-            self.asked = True
             responses = opened.responses or await self._answered(opened.pk)
             await db.write(leg_rows.start_held_delivery, self.lease, opened.pk)
             self._delivered.add(opened.pk)
