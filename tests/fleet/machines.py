@@ -270,12 +270,16 @@ class Started:
         """What the run waits for, as one machine tells it, once it does."""
 
         def look() -> dict[str, Any] | None:
-            query = {"run": self.run, "status": "pending"}
-            found = at.request("GET", "rounds/", self.fleet.key, params=query).json()["data"]
-            wanted = [pause for pause in found if kind in (None, pause["kind"])]
+            wanted = [pause for pause in self.pauses(at) if kind in (None, pause["kind"])]
             return self.detail(at, wanted[0]["id"]) if wanted else None
 
         return self.until(look, f"{kind or 'a pause'} of run {self.run}")  # type: ignore[no-any-return]
+
+    def pauses(self, at: Machine) -> list[dict[str, Any]]:
+        """The lines of what the run waits for, as one machine shows them now."""
+        query = {"run": self.run, "status": "pending"}
+        shown = at.request("GET", "rounds/", self.fleet.key, params=query).json()
+        return shown["data"]  # type: ignore[no-any-return]
 
     def detail(self, at: Machine, pause: str) -> dict[str, Any]:
         shown: dict[str, Any] = at.request("GET", f"rounds/{pause}", self.fleet.key).json()

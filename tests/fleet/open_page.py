@@ -45,6 +45,24 @@ class OpenPage:
         message: dict[str, Any] = wait_for(look, f"the page to be told {wanted}", patience=self.patience)
         return message
 
+    def shows(self, look: Callable[[], Any], *, since: int, **hint: Any) -> Any:
+        """What a look gives, made as a page makes it: once for every hint with these values, and for every `hello`.
+
+        Counted from the message with the number `since`. A hint that is on its way while the page connects anew is
+        lost, and the `hello` after it counts instead; where neither comes the page goes on showing what was, and this
+        fails.
+        """
+        seen = since
+
+        def told_to_look() -> Any:
+            nonlocal seen
+            news = self.told[seen:]
+            seen += len(news)
+            wanted = any(each["type"] == "hello" or hint.items() <= each.items() for each in news)
+            return look() if wanted else None
+
+        return wait_for(told_to_look, f"the page to look at {hint} in time", patience=self.patience)
+
     def _stay(self) -> None:
         while not self._over.is_set():
             with contextlib.suppress(OSError, ValueError, IndexError, AssertionError):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.fleet.machines import PATIENCE, Fleet
+from tests.fleet.machines import PATIENCE, Fleet, Started
 from tests.fleet.network import Silence
 from tests.mcp.bindings import wait_for
 
@@ -58,10 +58,11 @@ def test_a_decision_is_refused_in_time_while_the_line_is_cut_and_counts_once_whe
         assert took < ANSWERED_WITHIN
         assert shown.status_code == 503
 
+        heard = len(page.told)
         fleet.network.heal("a")
         for _ in range(2):
             started.until(lambda: accepted(fleet, pause), "the decision to be taken")
-        page.until(type="run", run_id=started.run, status="finished")
+        page.shows(lambda: completed(fleet, started), since=heard, type="run", run_id=started.run)
     assert started.ended() == ("completed", None)
     assert fleet.effects("label", started.tag) == 1
     answers = "select count(*) from runs_event where run_id = %s and type = 'question.response'"
@@ -85,8 +86,9 @@ def test_a_machine_that_was_cut_off_works_again_by_itself_and_its_open_pages_hea
         assert page.until(type="hello", since=heard)["pending_count"] >= 1
         assert fleet.answer(fleet.a, pause).status_code == 200
         with fleet.b.worker_frozen():
+            heard = len(page.told)
             later = fleet.start(fleet.b, "asks")
-            page.until(type="pause", run_id=later.run, status="pending")
+            page.shows(lambda: later.pauses(fleet.a), since=heard, type="pause", run_id=later.run)
             assert fleet.answer(fleet.b, later.pause(fleet.b)).status_code == 200
             assert (missed.ended(), later.ended()) == (("completed", None),) * 2
 
@@ -96,6 +98,12 @@ def nothing_holds(fleet: Fleet) -> bool:
     here = [fleet.a.namespace.connections(to) for to in (fleet.postgres, fleet.redis)]
     there = "select count(*) from pg_stat_activity where client_addr = %s"
     return here == [0, 0] and fleet.query(there, fleet.a.address) == [(0,)]
+
+
+def completed(fleet: Fleet, started: Started) -> bool:
+    """Whether machine A shows the run as completed."""
+    shown = fleet.a.request("GET", f"runs/{started.run}", fleet.key)
+    return shown.status_code == 200 and shown.json()["status"] == "completed"
 
 
 def accepted(fleet: Fleet, pause: dict[str, Any]) -> bool:
