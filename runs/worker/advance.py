@@ -22,6 +22,7 @@ from runs.round_states import RoundStatus
 from runs.worker import journal, passes
 from runs.worker.calls import CallDriver
 from runs.worker.following import Follower
+from runs.worker.in_hand import AWAY, Grip
 from runs.worker.leftovers import end_leftovers
 from runs.worker.passes import Parked
 from runs.worker.prompts import Held
@@ -60,7 +61,7 @@ async def advance(
             if first.newer_wake:
                 continue
             return first.sleeps_until
-        driver = _Driver(Held(held, gate, legs, waits), signal, stopping)
+        driver = _Driver(Held(held, gate, legs, Grip(held, stopping), waits), signal, stopping)
         try:
             newer_wake = await driver.drive(first)
         except LeaseLost:
@@ -117,7 +118,7 @@ class _Driver:
                     await self._act(first)
                 while True:
                     self.signal.clear()
-                    found = await db.write(passes.go_on, self.lease, busy=bool(self.tasks))
+                    found = await self._pass()
                     if isinstance(found, Parked):
                         self.sleeps_until = found.sleeps_until
                         return found.newer_wake
@@ -127,6 +128,16 @@ class _Driver:
             raise
         finally:
             await self._stop_calls(taken)
+
+    async def _pass(self) -> View | Parked:
+        """Another pass. While calls are at work, a database that is away for less than a lease ends nothing."""
+        while True:
+            try:
+                return await self.held.grip.renewing(passes.go_on, self.lease, busy=bool(self.tasks))
+            except AWAY as error:
+                if not self.tasks:
+                    raise
+                await self.held.grip.outlast(error, "what is under way")
 
     async def _act(self, view: View) -> None:
         """Do what no transaction can: tell servers, hand over answers, start calls and wait for them."""
@@ -163,8 +174,10 @@ class _Driver:
     async def _wait(self, until: dt.datetime | None) -> None:
         """Until a call ends or parks, something about the run changed, or a server's task wants a look. A call's
         error ends the pass."""
+        left = None
+        if until is not None:
+            left = max(0.0, (until - await self.held.grip.read(clock.now)).total_seconds())
         changed = asyncio.create_task(self.signal.wait())
-        left = max(0.0, (until - await db.read(clock.now)).total_seconds()) if until is not None else None
         try:
             await asyncio.wait(
                 {changed, *self.tasks.values()}, timeout=left, return_when=asyncio.FIRST_COMPLETED
@@ -205,7 +218,7 @@ class _Driver:
             # Also the slow way to hear of answers whose signal was lost, and of a lease that is.
             self.signal.set()
             with contextlib.suppress(LeaseLost, OperationalError):  # the next one may find the database again
-                await db.write(_renew_leases, self.lease, list(self.held.waiting))
+                await self.held.grip.renewing(_renew_leases, self.lease, list(self.held.waiting))
 
 
 def _renew_leases(held: Lease, round_ids: list[str]) -> None:

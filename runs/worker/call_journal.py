@@ -53,6 +53,13 @@ def at(held: Lease, step_id: int, **fields: Any) -> Place:
     return Place(step.run, step.turn, step, step.call)
 
 
+def rows(step_id: int) -> tuple[Step, list[Round]]:
+    """A step with its call, and its rounds that are not over: what the next move is read off (`moves`)."""
+    step = Step.objects.select_related("call__server", "turn", "run").get(pk=step_id)
+    over = [RoundStatus.RESOLVED.value, RoundStatus.FAILED.value]
+    return step, list(step.rounds.exclude(status__in=over).order_by("created_at"))
+
+
 def sent(held: Lease, step_id: int, jsonrpc_id: str) -> None:
     """Write-ahead: from this commit on the call may have happened. Consumes the permission.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime as dt
 import logging
 import time
@@ -37,8 +38,7 @@ from runs.mcp_client import (
     resume,
 )
 from runs.mcp_client.results import outcome_from_result
-from runs.models import Round, Server, Step, ToolCall
-from runs.round_states import RoundStatus
+from runs.models import Server, Step, ToolCall
 from runs.worker import (
     call_journal,
     gating,
@@ -50,6 +50,7 @@ from runs.worker import (
     task_rows,
 )
 from runs.worker.following import Follower
+from runs.worker.in_hand import AWAY
 from runs.worker.leftovers import end_leftovers
 from runs.worker.moves import Move, next_move
 from runs.worker.prompts import Held, Prompts
@@ -84,7 +85,7 @@ class CallDriver:
         move: Move | None = None
         while True:
             before = move
-            step, rounds = await db.read(_load, self.step_id)
+            step, rounds = await db.read(call_journal.rows, self.step_id)
             if step.result is not None:
                 return
             move, round_ = next_move(step.call, rounds)
@@ -241,32 +242,36 @@ class CallDriver:
         return True
 
     async def _store(self, call: ToolCall, outcome: ResumedOutcome) -> None:
-        where = (self.lease, self.step_id)
+        where, store = (self.lease, self.step_id), self.held.grip.store
         if self.prompts.unanswerable:
             await db.write(leg_rows.end_unanswered, *where, self.prompts.unanswerable)
             return
         lost = isinstance(outcome, Failed) and outcome.outcome_unknown
-        if lost and call.server_name != LOCAL and await db.read(session_rows.someone_waits, self.step_id):
+        if (
+            lost
+            and call.server_name != LOCAL
+            and await self.held.grip.read(session_rows.someone_waits, self.step_id)
+        ):
             outcome = SessionLost(lost="server", message=f"{getattr(outcome, 'message', '')} {START_AGAIN}")
         match outcome:
             case SessionLost(message=message):
-                await db.write(recovery.recover, *where, message)
+                await store(recovery.recover, self.step_id, message)
             case Completed(raw=raw, is_error=is_error, problem=problem):
-                await db.write(call_journal.complete, *where, raw, is_error=is_error, problem=problem)
+                await store(call_journal.complete, self.step_id, raw, is_error=is_error, problem=problem)
             case InputRequired(requests=asked, request_state=state):
-                await db.write(call_journal.input_required, *where, stored_requests(asked), state)
+                await store(call_journal.input_required, self.step_id, stored_requests(asked), state)
                 if not asked:
                     await asyncio.sleep(
                         min(0.2 * 2**call.leg, 5.0)
                     )  # a server that sheds load wants a moment
             case UrlsRequired(requests=asked):
-                await db.write(call_journal.urls_required, *where, stored_requests(asked))
+                await store(call_journal.urls_required, self.step_id, stored_requests(asked))
             case TaskStarted():
-                await db.write(task_rows.started, *where, outcome, operations.identity(call.server))
+                await store(task_rows.started, self.step_id, outcome, operations.identity(call.server))
             case StateRefused(message=message):
-                await db.write(call_journal.state_refused, *where, message)
+                await store(call_journal.state_refused, self.step_id, message)
             case Failed(message=message, outcome_unknown=unknown):
-                await db.write(call_journal.failed, *where, message, unknown=unknown)
+                await store(call_journal.failed, self.step_id, message, unknown=unknown)
         await self._remember_negotiation(call, outcome)
         if self._kept:
             await db.write(session_rows.forget, *where)
@@ -282,7 +287,7 @@ class CallDriver:
         if event == "sent":
             await db.write(call_journal.sent, self.lease, self.step_id, jsonrpc_id)
         elif event == "result":
-            await db.write(call_journal.received, self.lease, self.step_id, payload)
+            await self.held.grip.store(call_journal.received, self.step_id, payload)
 
     async def _session(self, info: SessionInfo) -> None:
         """A session of an older server that another worker could go on with is stored before the call leaves."""
@@ -307,13 +312,8 @@ class CallDriver:
             return
         self._progress_at = time.monotonic()
         note = {"value": value, "total": total, "message": message}
-        await db.write(leg_rows.store_progress, self.lease, self.step_id, note)
-
-
-def _load(step_id: int) -> tuple[Step, list[Round]]:
-    step = Step.objects.select_related("call__server", "turn", "run").get(pk=step_id)
-    over = [RoundStatus.RESOLVED.value, RoundStatus.FAILED.value]
-    return step, list(step.rounds.exclude(status__in=over).order_by("created_at"))
+        with contextlib.suppress(*AWAY):  # a note that is lost stops no call
+            await db.write(leg_rows.store_progress, self.lease, self.step_id, note)
 
 
 def _recently_listed(server: Server) -> bool:

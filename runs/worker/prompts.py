@@ -12,6 +12,7 @@ from runs.gate import Gate
 from runs.lease import Lease
 from runs.mcp_client import Answer, FormRequest, Refusal, UrlRequest
 from runs.worker import leg_rows, replay
+from runs.worker.in_hand import Grip
 from runs.worker.requests_in import answer_of
 
 
@@ -46,6 +47,8 @@ class Held:
     gate: Gate
     legs: asyncio.Semaphore
     """Slots for work on servers."""
+    grip: Grip
+    """What keeps the run in hand while its database is away."""
     waits: Callable[[], None] | None = None
     """Called when a live session of the run begins to wait for a person."""
     waiting: dict[str, asyncio.Future[Mapping[str, Any]]] = field(default_factory=dict)

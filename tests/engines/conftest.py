@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -13,10 +14,12 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
+from tests import stores
 from tests.engines.fleet import Fleet
+from tests.engines.own_postgres import OwnPostgres
 from tests.mcp.bindings import ROOT, STATE_KEY
 from tests.mcp.conftest import serve_http  # noqa: F401  (a fixture)
-from tests.requirements import new_postgres_database, postgres_url
+from tests.requirements import _POSTGRES, new_postgres_database, postgres_url, require
 
 Fleets = Callable[..., Fleet]
 """(engine, store) and settings -> an installation; `store` is "sqlite" or "postgres"."""
@@ -74,6 +77,22 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, playground: str, effects:
             return fleet
 
         yield make
+
+
+@pytest.fixture
+def server() -> Iterator[OwnPostgres]:
+    """A PostgreSQL of the test's own, to be stopped and started again."""
+    binaries = stores.postgres_binaries()
+    require(binaries is not None, _POSTGRES)
+    assert binaries is not None
+    with tempfile.TemporaryDirectory(prefix="m3-restart-") as folder:
+        Path(folder).chmod(0o755)
+        own = OwnPostgres(binaries, Path(folder))
+        try:
+            own.start()
+            yield own
+        finally:
+            own.stop()
 
 
 @contextmanager

@@ -2,35 +2,17 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx2
 import pytest
 
-from tests import stores
 from tests.engines.fleet import Fleet
 from tests.engines.own_postgres import OwnPostgres
 from tests.people import PASSWORD
 from tests.push.line import Line
-from tests.requirements import _POSTGRES, require
 from tests.services.test_up_command import sign_in
-
-
-@pytest.fixture
-def server() -> Iterator[OwnPostgres]:
-    binaries = stores.postgres_binaries()
-    require(binaries is not None, _POSTGRES)
-    assert binaries is not None
-    with tempfile.TemporaryDirectory(prefix="m3-restart-") as folder:
-        Path(folder).chmod(0o755)
-        own = OwnPostgres(binaries, Path(folder))
-        try:
-            own.start()
-            yield own
-        finally:
-            own.stop()
 
 
 @pytest.fixture
