@@ -61,8 +61,18 @@ class Writer:
         if self._path.exists():
             raise Refused(f"{self._path} is there already. Choose another name, or remove it.")
         with self._on_disk():
-            self._file = os.fdopen(os.open(self._draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")
+            self._file = os.fdopen(self._open_draft(), "wb")
         return self
+
+    def _open_draft(self) -> int:
+        """A file of our own: what somebody has put in its place, a link say, is neither followed nor written to."""
+        try:
+            return os.open(self._draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        except FileExistsError:
+            raise Refused(
+                f"{self._draft} is there already: another export to this name is at work, or one was cut off. "
+                "Wait for it, or remove that file."
+            ) from None
 
     def __exit__(self, failed: object, *_: object) -> None:
         if failed is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -90,13 +91,46 @@ def test_an_export_that_fails_leaves_no_file_and_the_account_open(
 
 @pytest.mark.parametrize("size", [10, 100_000], ids=["at the end", "on the way"])
 def test_a_full_disk_is_one_sentence_and_leaves_no_file_and_the_account_open(
-    tmp_path: Path, account: Account, agent: Agent, size: int
+    tmp_path: Path, account: Account, agent: Agent, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
     Task.objects.create(account=account, agent=agent, instructions="x" * size)
-    (tmp_path / ".acme.part").symlink_to("/dev/full")
+    real = os.open
+
+    def on_a_full_disk(path: Any, flags: int, *mode: int) -> int:
+        """The name is there, and nothing fits into the file."""
+        opened = real(path, flags, *mode)
+        if not str(path).endswith(".part"):
+            return opened
+        os.close(opened)
+        return real("/dev/full", os.O_WRONLY)
+
+    monkeypatch.setattr(os, "open", on_a_full_disk)
     with pytest.raises(CommandError, match="acme cannot be written: No space left on device"):
         call_command("export", str(tmp_path / "acme"))
     assert list(tmp_path.iterdir()) == []
+    assert Account.objects.get().closed_at is None
+
+
+@pytest.mark.parametrize("leads_to", ["somebody's", "nothing"])
+def test_a_link_where_the_unfinished_file_would_be_is_not_followed(
+    tmp_path: Path, account: Account, leads_to: str
+) -> None:
+    (tmp_path / "somebody's").write_text("mine")
+    link = tmp_path / ".acme.part"
+    link.symlink_to(tmp_path / leads_to)
+    with pytest.raises(CommandError, match=r"\.acme\.part is there already"):
+        call_command("export", str(tmp_path / "acme"))
+    assert (tmp_path / "somebody's").read_text() == "mine"
+    assert link.is_symlink()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".acme.part", "somebody's"]
+    assert Account.objects.get().closed_at is None
+
+
+def test_an_unfinished_file_of_another_export_is_left_to_it(tmp_path: Path, account: Account) -> None:
+    (tmp_path / ".acme.part").write_text("half of")
+    with pytest.raises(CommandError, match="another export to this name is at work, or one was cut off"):
+        call_command("export", str(tmp_path / "acme"))
+    assert (tmp_path / ".acme.part").read_text() == "half of"
     assert Account.objects.get().closed_at is None
 
 
