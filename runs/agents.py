@@ -19,6 +19,7 @@ from runs.errors import ModelValidationError, StateConflict
 from runs.harnesses import get_harness
 from runs.local_tools import LOCAL
 from runs.models import Account, Agent, Role, Server, Tool
+from runs.models.exact import is_line
 from runs.run_states import PermissionMode
 
 MAX_DEFINITION = 200_000
@@ -237,6 +238,8 @@ def _checked_name(actor: Actor, agent: Agent | None, name: str) -> str:
     text = name.strip()
     if not text or len(text) > 120:
         _refuse("name", ["A name has between 1 and 120 characters."])
+    if not is_line(text):
+        _refuse("name", ["A name is one line of text, without control characters."])
     Account.hold_names(actor.account.pk)
     taken = visible(actor, Agent.objects.filter(name=text))
     if (taken.exclude(pk=agent.pk) if agent else taken).exists():

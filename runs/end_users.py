@@ -17,7 +17,7 @@ from runs import access
 from runs.access import Actor
 from runs.errors import ModelValidationError, StateConflict
 from runs.models import Account, EndUser, Role
-from runs.models.exact import is_plain
+from runs.models.exact import is_line
 
 MAX_USER_ID = 200
 PROFILE: Final = ("name", "email", "company", "metadata")
@@ -110,11 +110,19 @@ def _change(found: EndUser, profile: Mapping[str, Any]) -> EndUser:
 
 
 def _named(profile: Mapping[str, Any]) -> dict[str, Any]:
+    if not is_line(profile.get("name") or ""):
+        raise _wrong("name", "A name is one line of text, without control characters.")
     return {name: profile[name] for name in PROFILE if name in profile}
 
 
 def _check_id(user_id: str) -> None:
-    if not user_id.strip() or len(user_id) > MAX_USER_ID or not is_plain(user_id):
-        raise ModelValidationError(
-            "A user_id has between 1 and 200 characters, all of them whole. Leave it out for none."
+    if not user_id.strip() or len(user_id) > MAX_USER_ID or not is_line(user_id):
+        raise _wrong(
+            "user_id",
+            "A user_id has between 1 and 200 characters, all of them whole and none of them control characters. "
+            "Leave it out for none.",
         )
+
+
+def _wrong(field: str, message: str) -> ModelValidationError:
+    return ModelValidationError(message, details={"fields": [{"path": [field], "message": message}]})

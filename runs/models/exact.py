@@ -29,6 +29,7 @@ MARK = "\ufdd0"
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff\ufdd0]")
+_CONTROL = re.compile("[\x00-\x1f\x7f]")
 _ESCAPED = re.compile(f"{MARK}(0000|d[89a-f][0-9a-f]{{2}}|fdd0)")
 _JSON_ESCAPE = re.compile(r"\\u0000|\\.")
 """Every escape of a JSON text from its backslash on, so that a backslash before `u0000` is not mistaken for one."""
@@ -47,6 +48,12 @@ def original(text: str) -> str:
 def is_plain(text: str) -> bool:
     """Whether a text needs no escape; what names something must be plain, because it is looked up as it is."""
     return _UNSTORABLE.search(text) is None
+
+
+def is_line(text: str) -> bool:
+    """Whether a text may be somebody's or something's name: plain, and without control characters (C0 and DEL), which
+    would break the lines of lists and logs that it stands in."""
+    return is_plain(text) and _CONTROL.search(text) is None
 
 
 def shown(text: str, most: int) -> str:

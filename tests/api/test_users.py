@@ -38,6 +38,23 @@ def test_a_user_is_made_once_with_a_profile(calling: Calling, alice: User) -> No
     assert caller.get("users/cust_1").json() == shown
 
 
+@pytest.mark.parametrize("character", ["\x07", "\t", "\n", "\x1b", "\x7f"])
+def test_neither_an_id_nor_a_name_has_control_characters(
+    calling: Calling, alice: User, agent: Agent, character: str
+) -> None:
+    caller = calling(alice)
+    run = {"agent_id": agent.pk, "message": "Go", "user_id": f"cust{character}1"}
+
+    for refused, field in (
+        (caller.post("users/", {"user_id": f"cust{character}1"}), "user_id"),
+        (caller.post("runs/", run), "user_id"),
+        (caller.post("users/", {"user_id": "cust_1", "name": f"Ann{character}Lee"}), "name"),
+    ):
+        assert refused.status_code == 422, refused.content
+        assert fields_of(refused) == [[field]]
+    assert not EndUser.objects.exists()
+
+
 def test_a_user_that_a_run_named_first_exists_already(calling: Calling, alice: User, agent: Agent) -> None:
     caller = calling(alice)
     caller.post("runs/", {"agent_id": agent.pk, "message": "Go", "user_id": "cust_1"})

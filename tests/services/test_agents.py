@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from django.utils import timezone
@@ -117,6 +118,13 @@ def test_a_wrong_setting_is_refused_at_its_field(admin: Actor, fields: dict[str,
     with pytest.raises(ModelValidationError) as refused:
         agents.save(admin, None, values('{"steps": [{"say": "a"}]}', **fields))
     assert mistakes(refused, field)
+
+
+@pytest.mark.parametrize("character", ["\x00", "\x07", "\t", "\n", "\x1b", "\x7f"])
+def test_a_name_has_no_control_characters(admin: Actor, desk: Server, character: str) -> None:
+    with pytest.raises(ModelValidationError) as refused:
+        agents.save(admin, None, replace(values(GOOD, desk), name=f"Mai{character}ler"))
+    assert "control characters" in mistakes(refused, "name")
 
 
 def test_a_name_is_taken_once_but_an_agent_may_keep_its_own(admin: Actor, desk: Server) -> None:
