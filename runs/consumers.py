@@ -20,8 +20,9 @@ from runs.models import Round, Run
 
 SIGNED_OUT = 4401
 NOT_YOURS = 4404
-START_ANEW = 1012
-"""As if the server had started anew (RFC 6455's registry of codes); browsers connect again."""
+START_ANEW = 4503
+"""Pages connect again. A code of our own like the others: the web server fails over any that an application gives it
+but 1000 and those from 3000 to 4999, so over 1012, "service restart", too."""
 
 RIGHT_SECONDS: Final = 30.0
 """How long a page is believed to be of somebody who may look; then they are looked up before they hear anything."""

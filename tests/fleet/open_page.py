@@ -20,6 +20,8 @@ class OpenPage:
     def __init__(self, connect: Callable[[], Line], patience: float) -> None:
         self.connect, self.patience = connect, patience
         self.told: list[dict[str, Any]] = []
+        self.closed_with: list[int] = []
+        """The codes with which the server closed."""
         self._over = threading.Event()
         self._line: Line | None = None
         self._reading = threading.Thread(target=self._stay, name="open page", daemon=True)
@@ -72,5 +74,9 @@ class OpenPage:
     def _listen(self) -> None:
         with self.connect() as self._line:
             self._line.connection.settimeout(None)  # it is quiet for as long as nothing happens
-            while True:
-                self.told.append(self._line.read())
+            try:
+                while True:
+                    self.told.append(self._line.read())
+            finally:
+                if self._line.code is not None:
+                    self.closed_with.append(self._line.code)

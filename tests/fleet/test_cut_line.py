@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from runs.consumers import START_ANEW
 from tests.fleet.machines import PATIENCE, Fleet, Started
 from tests.fleet.network import Silence
 from tests.mcp.bindings import wait_for
@@ -84,6 +85,7 @@ def test_a_machine_that_was_cut_off_works_again_by_itself_and_its_open_pages_hea
         fleet.network.heal("a")
 
         assert page.until(type="hello", since=heard)["pending_count"] >= 1
+        assert START_ANEW in page.closed_with
         assert fleet.answer(fleet.a, pause).status_code == 200
         with fleet.b.worker_frozen():
             heard = len(page.told)

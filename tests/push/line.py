@@ -9,12 +9,15 @@ import socket
 import time
 from typing import Any, Self
 
-_TEXT, _PING, _PONG = 1, 9, 10
+_TEXT, _CLOSE, _PING, _PONG = 1, 8, 9, 10
 """Kinds of frames (RFC 6455, section 11.8)."""
 
 
 class Line:
     """The hints that one page gets. Use as a context manager."""
+
+    code: int | None = None
+    """The code with which the server closed."""
 
     def __init__(self, port: int, cookie: str, *, host: str = "127.0.0.1", patience: float = 30.0) -> None:
         self.patience = patience
@@ -45,7 +48,10 @@ class Line:
         self.connection.shutdown(socket.SHUT_RDWR)
 
     def read(self) -> Any:
-        """The next message; TimeoutError if none comes. What the server asks meanwhile is answered, as browsers do."""
+        """The next message; what the server asks meanwhile is answered, as browsers do.
+
+        TimeoutError if none comes, ConnectionError once the server has closed.
+        """
         while True:
             opcode, length = self.stream.read(1)[0] & 0x0F, self.stream.read(1)[0]
             if length > 125:
@@ -53,6 +59,9 @@ class Line:
             payload = self.stream.read(length)
             if opcode == _TEXT:
                 return json.loads(payload)
+            if opcode == _CLOSE:
+                self.code = int.from_bytes(payload[:2])
+                raise ConnectionError(f"closed with {self.code}")
             if opcode == _PING:
                 unmasked = bytes([0x80 | _PONG, 0x80 | length, 0, 0, 0, 0])
                 self.connection.sendall(unmasked + payload)

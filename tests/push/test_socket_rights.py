@@ -113,7 +113,7 @@ async def test_a_hint_that_nobody_can_say_is_permitted_has_the_page_connect_anew
     assert await received(socket) == {"type": "pong"}  # which gives nothing away
     await db.write(make_run)
 
-    assert await closed_with(socket) == 1012
+    assert await closed_with(socket) == 4503
 
 
 async def test_a_person_is_not_looked_up_for_every_hint_or_ping(
