@@ -33,10 +33,12 @@ class OpenPage:
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
-        if self._line is not None:
-            with contextlib.suppress(OSError):  # closed by the server in this moment
-                self._line.hang_up()
-        self._reading.join()
+        # Again and again: it may be connecting anew in this moment, and then reads from another line.
+        while self._reading.is_alive():
+            if self._line is not None:
+                with contextlib.suppress(OSError):  # closed by the server in this moment
+                    self._line.hang_up()
+            self._reading.join(PAUSE)
 
     def until(self, *, since: int = 0, **wanted: Any) -> dict[str, Any]:
         """The first message with these values, counted from the message with the number `since`."""
