@@ -13,6 +13,7 @@ from runs.canonical import digest
 from runs.end_users import end_user
 from runs.errors import ModelValidationError
 from runs.models import Agent, Role, Task
+from runs.models.exact import is_line
 from runs.submission_checks import checked_message, checked_tools
 
 MAX_NAME = 120
@@ -57,6 +58,8 @@ def _store(actor: Actor, task: Task, values: Mapping[str, Any]) -> Task:
         given["name"] = given["name"].strip()
         if len(given["name"]) > MAX_NAME:
             raise ModelValidationError(f"A task's name has at most {MAX_NAME} characters.")
+        if not is_line(given["name"]):
+            raise ModelValidationError("A task's name is one line of text, without control characters.")
     if "tools" in given:
         given["tools"] = checked_tools(given["tools"])
     for name, value in given.items():

@@ -51,6 +51,7 @@ def test_a_task_is_saved_with_everything_that_was_asked_for(
         ({"instructions": "  "}, None),
         ({"instructions": "x" * 20_001}, None),
         ({"name": "x" * 121}, None),
+        ({"name": "Week\x1bly"}, None),
         ({"tools": ["desk", "desk"]}, None),
         ({"tools": "desk"}, ["tools"]),
         ({"permission_mode": "yolo"}, ["permission_mode"]),
