@@ -4,6 +4,7 @@
 import { tell } from "./clock.js";
 
 const COALESCE = 150; // ms; several hints of one step cause one look
+const AGAIN = 3000; // ms until the next try where the server could not answer
 const ENDED = { completed: "The run is completed.", failed: "The run has failed.", cancelled: "The run is cancelled.", timed_out: "The run has timed out." };
 
 const timeline = document.querySelector("#timeline[data-url]:not([data-still])");
@@ -30,17 +31,21 @@ async function look() {
   busy = true;
   try {
     await (timeline ? growTimeline() : followList());
-  } catch {
-    // Not reachable: the banner says so, and the next connection looks again.
+  } catch (error) {
+    // No answer, or no database behind it. The socket may stand all the while, and no other hint need come.
+    if (!(error instanceof Refused)) setTimeout(schedule, AGAIN);
   } finally {
     busy = false;
     if (again) { again = false; schedule(); }
   }
 }
 
+// Asking again would not help: signed out, or no such run any more.
+class Refused extends Error {}
+
 async function fetched(url) {
-  const response = await fetch(url, { headers: { Accept: "text/html" }, redirect: "error" });
-  if (!response.ok) throw new Error(String(response.status));
+  const response = await fetch(url, { headers: { Accept: "text/html" }, redirect: "manual" });
+  if (!response.ok) throw response.status < 500 ? new Refused() : new Error();
   return new DOMParser().parseFromString(await response.text(), "text/html");
 }
 

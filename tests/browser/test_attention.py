@@ -7,7 +7,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
-from playwright.sync_api import Page, WebSocketRoute, expect
+from playwright.sync_api import Page, Route, WebSocketRoute, expect
 
 from m3web.demo.playbooks import FIRST_RUNS
 from tests.browser.product import PATIENCE, Person
@@ -175,6 +175,31 @@ def test_a_lost_line_is_shown_decisions_go_on_and_the_list_is_fetched_again(pers
     expect(banner).to_be_hidden(timeout=PATIENCE)
     expect(page.locator(f"#rows [data-round='{missed}']")).to_be_visible()
     expect(page.locator("#live-state")).to_contain_text("Live")
+
+
+def test_a_run_that_the_server_could_not_show_for_a_while_is_looked_at_again_without_another_hint(
+    person: People,
+) -> None:
+    alice, bob = person("alice"), person("bob")
+    run = alice.start_run(*MAIL)
+    expect(alice.page.locator("#live-state")).to_contain_text("Live")
+    refused: list[str] = []
+
+    def refuse(route: Route) -> None:
+        refused.append(route.request.url)
+        route.fulfill(status=503, body="The database does not answer.")
+
+    alice.page.route("**/timeline?*", refuse)
+    bob.open_card_of(run, "approval")
+    bob.press("deny")
+    bob.expect_end(run, "Completed")  # the last hint is out
+    with alice.page.expect_response("**/timeline?*", timeout=PATIENCE):
+        pass
+    expect(alice.page.locator("#timeline")).not_to_contain_text("Was not allowed")
+    alice.page.unroute("**/timeline?*")
+    expect(alice.page.locator("#timeline")).to_contain_text("Was not allowed", timeout=PATIENCE)
+    assert refused
+    alice.errors[:] = [error for error in alice.errors if "status of 503" not in error]
 
 
 def test_what_could_not_be_sent_is_never_sent_later_by_itself(person: People) -> None:
