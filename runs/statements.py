@@ -88,9 +88,9 @@ class Statement:
                 cursor.close()
 
     def _observed(self, given: Sequence[Any], rows: bool) -> tuple[Sequence[Any], int]:
-        """Past Django's wrappers, for whoever counts or logs statements."""
+        """Past Django's wrappers, for whoever counts statements, or logs them: then the values stand in the SQL."""
         with self._at.cursor() as cursor:
-            if self._on_postgres:
+            if self._on_postgres and not self._at.queries_logged:
                 cursor.cursor.close()
                 cursor.cursor = self._cursor()
             cursor.execute(self._sql, given)
