@@ -18,6 +18,10 @@ EXTRA = "requirements/scale.txt"
 ANSWERS_WITHIN = 5
 """Seconds in which a server must accept a connection."""
 
+TRIED_FOR = 3
+"""Seconds for which the pool tries to connect by itself, with growing pauses. After that whoever needs a connection
+makes it try at once: after a long outage nobody is refused because the pool still pauses."""
+
 MEMORY_LAYER = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
 
 
@@ -62,7 +66,12 @@ def database(
         "tcp_user_timeout": silence * 1000,
     }
     options = {
-        "pool": {"min_size": 1, "max_size": connections, "timeout": 2 * ANSWERS_WITHIN},
+        "pool": {
+            "min_size": 1,
+            "max_size": connections,
+            "timeout": 2 * ANSWERS_WITHIN,
+            "reconnect_timeout": TRIED_FOR,
+        },
         "connect_timeout": ANSWERS_WITHIN,
         "keepalives_idle": silence // 3,
         "keepalives_interval": silence // 3,

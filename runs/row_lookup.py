@@ -66,7 +66,8 @@ def _query(
     wanted = {_field(model, name) for name in columns} | {model._meta.pk}
     fields = [field for field in model._meta.concrete_fields if not columns or field in wanted]
     known = [field.get_col(model._meta.db_table) for field in fields]
-    read = ", ".join(f'"{field.column}"' for field in fields)
+    compiler: Any = model._base_manager.all().query.get_compiler(connection=connection)
+    read = ", ".join(field.select_format(compiler, f'"{field.column}"', ())[0] for field in fields)
     where = " AND ".join(f'"{field.column}" = %s' for field in asked)
     order = f' ORDER BY "{_field(model, order_by).column}"' if order_by else ""
     return _Query(

@@ -29,6 +29,7 @@ TESTS = (
 ON_FILES = (
     "tests/services/test_database_files.py",
     "tests/services/test_migrations.py",
+    "tests/services/test_older_rows.py",
     "tests/services/test_up_command.py",
     "tests/services/managed_input/test_sqlite_file.py",
     "tests/services/managed_input/test_unusable_files.py",

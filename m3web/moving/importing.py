@@ -93,7 +93,8 @@ class _Import:
         for pk in taken:
             raise Refused(
                 f"There is a {model._meta.verbose_name} {pk} here already, and ids are kept, because histories and "
-                "programs name them. Import into an installation of its own. Nothing was imported."
+                "programs name them. Import into an installation of its own; if accounts of one installation follow "
+                "each other, export the later ones first. Nothing was imported."
             )
         for row in found:
             self._arrive(row)

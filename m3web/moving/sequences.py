@@ -3,6 +3,8 @@ of an account tells of runs by their numbers."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from django.db import connection
 from django.db.models import AutoField, Model
 
@@ -14,11 +16,15 @@ def highest() -> dict[str, int]:
     return {label: _highest(model) for label in labels() if _is_counted(model := model_of(label))}
 
 
+ROOM: Final = 1000
+"""Ids that are left free at least, see `advance`."""
+
+
 def advance(past: dict[str, int]) -> None:
-    """Give only higher ids from here on."""
+    """Give only higher ids from here on, and leave room for those that the other installation gives away after this
+    export, a tenth as many as it ever did: another account of it may follow, with rows from that time."""
     for label, number in past.items():
-        if number > 0:
-            _advance(model_of(label), number)
+        _advance(model_of(label), number + max(ROOM, number // 10))
 
 
 def _is_counted(model: type[Model]) -> bool:

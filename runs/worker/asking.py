@@ -24,11 +24,18 @@ HUMAN_INPUT_REQUIRED = "human_input_required"
 NOBODY = "The run needs a person, and it was started with human input off. Start it with human input on."
 
 
-def may_ask(run: Run, turn: Turn) -> bool:
-    """Whether people may be asked; if not, the turn ends here with human_input_required (design section 2)."""
+UNKNOWN_TO_ALL = (
+    "{server}:{name} was called, and nobody knows whether it took effect: look there before you start the run again. "
+    "Nobody could be asked, because the run was started with human input off."
+)
+
+
+def may_ask(run: Run, turn: Turn, reason: str = NOBODY) -> bool:
+    """Whether people may be asked; if not, the turn ends here with human_input_required (design section 2), and with
+    `reason` for whoever looks."""
     if run.human_input == HumanInput.MANAGED:
         return True
-    end_unasked(run, turn, NOBODY)
+    end_unasked(run, turn, reason)
     return False
 
 

@@ -236,7 +236,8 @@ def mark_unknown(here: Place, reason: str) -> None:
     here.call.save(update_fields=["phase"])
     resolve_rounds(here.step)
     note(here, "tool_call.unknown", {"reason": reason})
-    if asking.may_ask(here.run, here.turn):
+    unasked = asking.UNKNOWN_TO_ALL.format(server=here.call.server_name, name=here.call.name)
+    if asking.may_ask(here.run, here.turn, unasked):
         asking.outcome(here.run, here.turn, here.step, here.call, reason)
 
 

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from django.conf import LazySettings
 from django.core.management import CommandError, call_command
-from django.db import connections
+from django.db import connection, connections
+from django.db.models import Model
 
 from approvals.gate import PolicyGate
 from m3web.moving import exporting
@@ -20,7 +21,7 @@ from m3web.moving.files import Writer
 from m3web.moving.refusals import Refused
 from runs import closing, lease
 from runs.engines.in_process import InProcess
-from runs.models import Account, Agent, Membership, Role, Run, Server, Task, User
+from runs.models import Account, Agent, LedgerEntry, Membership, Role, Run, Server, Task, User
 from tests.people import person
 from tests.services.moving import lines_of, load, wipe
 
@@ -170,6 +171,27 @@ def test_an_account_that_was_handed_over_can_be_written_again(tmp_path: Path, ac
     second = exporting.hand_over(Account.objects.get(), tmp_path / "two", alone=True)
     assert first.rows == second.rows
     assert (tmp_path / "one").stat().st_mode & 0o777 == 0o600
+
+
+def test_accounts_that_were_handed_over_one_after_the_other_follow_each_other_into_one_installation(
+    tmp_path: Path, account: Account, other_account: Account
+) -> None:
+    exporting.hand_over(account, tmp_path / "acme", alone=True)
+    exporting.hand_over(other_account, tmp_path / "globex", alone=True)
+    for here in (account, other_account):
+        wipe(here)
+    begin_ids_anew(LedgerEntry)  # as in a database that never had a row
+    load(tmp_path / "acme")
+    load(tmp_path / "globex")
+    assert Account.objects.filter(closed_at=None).count() == 2
+
+
+def begin_ids_anew(model: type[Model]) -> None:
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute(f"ALTER SEQUENCE {model._meta.db_table}_id_seq RESTART")
+        else:
+            cursor.execute("DELETE FROM sqlite_sequence WHERE name = %s", [model._meta.db_table])
 
 
 def test_reopening_needs_the_word_that_it_goes_on_nowhere_else(tmp_path: Path, account: Account) -> None:

@@ -20,7 +20,7 @@ def values(found: Account | Run | Turn) -> dict[str, object]:
 
 
 def test_a_row_is_what_the_framework_reads(make_run: MakeRun) -> None:
-    run = make_run(metadata={"a": [1, None]}, tools=["desk"])
+    run = make_run(metadata={"a": [1, None], "b": "\ufdd0 and half \ud800"}, tools=["desk"])
     found, turn = row(Run, id=run.pk, account_id=run.account_id), row(Turn, run_id=run.pk, index=0)
     assert found is not None
     assert values(found) == values(Run.objects.get(pk=run.pk))

@@ -12,6 +12,7 @@ from runs.binding import binding_of
 from runs.errors import LeaseLost, SessionBusyError, StateConflict
 from runs.mcp_client import LiveSession, end_session
 from runs.models import Round, Run, Server, Tool, ToolCall
+from runs.run_states import HumanInput
 from runs.worker import call_journal, journal
 from tests.mcp.bindings import effects_in
 from tests.worker.conftest import Desk, replaced, results
@@ -29,10 +30,11 @@ async def test_a_card_outlives_its_worker(
     assert "written while nobody works" in (await db.read(results, run))["steps.0"]["result"]
 
 
-async def interrupted(desk_: Desk, tag: str, playground_effects: Any) -> Run:
+async def interrupted(desk_: Desk, tag: str, playground_effects: Any, **options: Any) -> Run:
     run = await desk_.start(
         [{"call": "playground:slow", "args": {"tag": tag}, "as": "r"}, {"finish": "{{ r.status }}"}],
         server="playground",
+        **options,
     )
     await desk_.eventually(
         lambda: [
@@ -57,6 +59,18 @@ async def test_a_started_call_of_unknown_outcome_is_not_repeated_but_asked_about
     assert (await db.read(ToolCall.objects.get, step__run=run)).phase == "unknown"
     await second.accept(round_, decision="happened")
     assert (await second.finished(run)).output == "done"
+
+
+async def test_where_nobody_may_be_asked_the_end_of_the_run_says_that_the_call_may_have_happened(
+    desk_: Desk, desk_of: Callable[..., Any], stop: Callable[[], Any], playground_effects: Any
+) -> None:
+    run = await interrupted(desk_, "unasked", playground_effects, human_input=HumanInput.FAIL)
+    second = await replaced(desk_of, desk_, stop)
+    ended = await second.finished(run)
+    assert (ended.outcome, ended.error_code) == ("failed", "human_input_required")
+    assert (ended.error or "").startswith(
+        "playground:slow was called, and nobody knows whether it took effect"
+    )
 
 
 async def test_run_again_is_one_permission_for_one_attempt(
