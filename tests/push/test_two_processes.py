@@ -98,7 +98,8 @@ class Page:
 
     def __init__(self, up: Up) -> None:
         self.up, self.client = up, up.client()
-        assert sign_in(self.client, "alice", PASSWORD)
+        # A test before may have taken the database away, which each of its threads notices by itself.
+        wait_for(lambda: sign_in(self.client, "alice", PASSWORD), "alice to sign in")
 
     def line(self) -> Line:
         return Line(self.up.port, f"sessionid={self.client.cookies['sessionid']}")

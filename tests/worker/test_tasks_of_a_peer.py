@@ -103,6 +103,8 @@ async def test_a_cancelled_run_stops_its_work(
 ) -> None:
     run = await at_peer("endless")
     await desk_.eventually(lambda: done("endless"), "the work to begin", run)
+    # Until the peer has said under which name the work goes on, nobody can ask for its end.
+    await desk_.eventually(lambda: run.events.filter(type="tool_call.task").exists(), "the task", run)
     decider = Decider(user=desk_.person, via="api")
     await db.write(cancel, run.pk, decider=decider)
     await desk_.eventually(lambda: done("stopped"), "the work to be stopped", run)
