@@ -51,8 +51,8 @@ def is_plain(text: str) -> bool:
 
 
 def is_line(text: str) -> bool:
-    """Whether a text may be somebody's or something's name: plain, and without control characters (those below the space, and DEL), which
-    would break the lines of lists and logs that it stands in."""
+    """Whether a text may be somebody's or something's name: plain, and without control characters (those below the
+    space, and DEL), which would break the lines of lists and logs that it stands in."""
     return is_plain(text) and _CONTROL.search(text) is None
 
 
