@@ -35,7 +35,7 @@ from .values import (
 KEEPER_LOST = (
     "The process that kept the server's session is gone: it ended, or the run was without its worker or its database "
     "for too long, or the machine was started anew. What the server had done so far cannot be known from here: look at "
-    "it before anything is done again."
+    "it before you start the run again."
 )
 SERVER_LOST = (
     "The server's session is gone: {reason}. What it had done so far cannot be known from here: look at the server, "
