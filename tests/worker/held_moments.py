@@ -13,6 +13,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 MOMENTS = {
@@ -55,16 +56,19 @@ def install() -> None:
     sent: set[int] = set()
 
     async def write(boundary: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        now = _moment(getattr(boundary, "__name__", ""), args, sent) == moment
+        named, given = boundary, args
+        if isinstance(boundary, partial):  # so is what would be kept in hand while the database is away
+            named, given = boundary.func, (*boundary.args, *args)
+        now = _moment(getattr(named, "__name__", ""), given, sent) == moment
         if now and when == "before":
-            await _hold(args[0].run_id)
+            await _hold(given[0].run_id)
         try:
             done = await commit(boundary, *args, **kwargs)
         except LeaseLost:
             _note("refused")
             raise
         if now and when == "after":
-            await _hold(args[0].run_id)
+            await _hold(given[0].run_id)
         return done
 
     db.write = write  # type: ignore[assignment]
