@@ -74,6 +74,7 @@ TEMPLATES: list[dict[str, Any]] = [
     }
 ]
 
+DATABASE_ROUTERS = ["m3web.routers.QueueOnPostgres"]
 DATABASES: dict[str, dict[str, Any]] = {
     "default": stores.database(
         M3.database,
