@@ -11,12 +11,12 @@ from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
 from django.contrib.auth import get_user
 from django.contrib.sessions.backends.base import SessionBase
-from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest
 
 from runs import access, keys, push
 from runs.errors import M3Error
 from runs.models import Round, Run
+from runs.races import AWAY
 
 SIGNED_OUT = 4401
 NOT_YOURS = 4404
@@ -75,7 +75,7 @@ class HintConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
         if not isinstance(content, dict) or content.get("type") != "ping":
             return
         # While the database is away it is found out at a later ping; a pong gives nothing away.
-        with contextlib.suppress(OperationalError, InterfaceError):
+        with contextlib.suppress(*AWAY):
             await self._look(RIGHT_SECONDS_AT_A_PING)
         if not self.over:
             await self.send_json({"type": "pong"})
@@ -106,7 +106,7 @@ class HintConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
         lost: the page has to connect anew, and then counts everything."""
         try:
             await self._look(RIGHT_SECONDS)
-        except (OperationalError, InterfaceError):
+        except AWAY:
             await self._end(START_ANEW)
         return not self.over
 

@@ -22,6 +22,9 @@ _LOST: Final = frozenset(
     }
 )
 
+AWAY: Final = (OperationalError, InterfaceError)
+"""What may say that the database is away; `away` knows whether it does."""
+
 
 def lost(error: BaseException) -> bool:
     """Whether a transaction failed in a way that beginning it anew may mend."""
@@ -30,7 +33,7 @@ def lost(error: BaseException) -> bool:
 
 def away(error: BaseException) -> bool:
     """Whether the database server could not be reached, or was lost on the way. One that refuses has words for it."""
-    if not isinstance(error, OperationalError | InterfaceError):
+    if not isinstance(error, AWAY):
         return False
     state = getattr(error.__cause__, "sqlstate", None)
     postgres = type(error.__cause__).__module__.startswith("psycopg")

@@ -13,11 +13,11 @@ from typing import Any, Final
 from django.db import DEFAULT_DB_ALIAS, connections, models
 from django.db.models import Expression, Field
 
-TEXT = (models.CharField, models.TextField)
-NUMBER = (models.IntegerField, models.BigIntegerField, models.AutoField, models.BigAutoField)
+_TEXT = (models.CharField, models.TextField)
+_NUMBER = (models.IntegerField, models.BigIntegerField, models.AutoField, models.BigAutoField)
 _STORED_AS_IT_IS: Final[dict[type, type]] = {
-    **dict.fromkeys(TEXT, str),
-    **dict.fromkeys(NUMBER, int),
+    **dict.fromkeys(_TEXT, str),
+    **dict.fromkeys(_NUMBER, int),
     models.BooleanField: bool,
 }
 """Values of exactly this type need no preparation. Not for subclasses of these fields, which may do otherwise."""

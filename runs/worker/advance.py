@@ -18,11 +18,12 @@ from runs.errors import LeaseLost, SessionBusyError
 from runs.gate import Gate
 from runs.lease import Lease
 from runs.models import Round, Step
+from runs.races import AWAY
 from runs.round_states import RoundStatus
 from runs.worker import journal, passes
 from runs.worker.calls import CallDriver
 from runs.worker.following import Follower
-from runs.worker.in_hand import AWAY, Grip
+from runs.worker.in_hand import Grip
 from runs.worker.leftovers import end_leftovers
 from runs.worker.passes import Parked
 from runs.worker.prompts import Held

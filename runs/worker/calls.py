@@ -39,6 +39,7 @@ from runs.mcp_client import (
 )
 from runs.mcp_client.results import outcome_from_result
 from runs.models import Server, Step, ToolCall
+from runs.races import AWAY
 from runs.worker import (
     call_journal,
     gating,
@@ -50,7 +51,6 @@ from runs.worker import (
     task_rows,
 )
 from runs.worker.following import Follower
-from runs.worker.in_hand import AWAY
 from runs.worker.leftovers import end_leftovers
 from runs.worker.moves import Move, next_move
 from runs.worker.prompts import Held, Prompts

@@ -15,10 +15,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Concatenate, Final, ParamSpec, TypeVar
 
-from django.db import InterfaceError, OperationalError
-
 from runs import clock, db, lease, races
 from runs.lease import Lease
+from runs.races import AWAY
 from runs.worker import call_journal
 from runs.worker.moves import Move, next_move
 
@@ -28,9 +27,6 @@ log = logging.getLogger(__name__)
 
 PAUSE: Final = 0.7
 """Seconds between two looks whether the database is back."""
-
-AWAY: Final = (OperationalError, InterfaceError)
-"""What may say that the database is away; `races.away` knows whether it does."""
 
 
 class Grip:
