@@ -15,12 +15,11 @@ from approvals.batch import Choice
 from approvals.gate import evaluate
 from approvals.remembering import Remember, check_repeat, remembered, rule_of, save
 from approvals.resolutions import ALLOW
-from runs import access, control, rounds
+from runs import access, control, rounds, write_behind
 from runs.access import Actor
 from runs.canonical import canonical_json
 from runs.errors import ManagedInputValidationError, StateConflict
 from runs.models import Role, Round, Run
-from runs.prepared import Param, Rows
 from runs.readable import check_readable
 from runs.requests import APPROVAL_KEY, MAX_WORDS, OUTCOME_KEY, PLAN_KEY
 from runs.round_checks import check_form, check_responses, checked_shape
@@ -35,12 +34,6 @@ DENIED = (
     "go on without it, or ask what to do instead."
 )
 """What the agent is told when a deny carries no words (R19)."""
-
-_OF_PLAN: Rows[tuple[int]] = Rows(
-    lambda: Round.objects.filter(pk=Param("round", Round._meta.pk), kind=RoundKind.PLAN.value).values_list(
-        "run"
-    )
-)
 
 
 def decide(
@@ -65,11 +58,11 @@ def decide(
     nothing has changed; StateConflict or ManagedInputConflict
     when the round is over or shows something else now, with who decided what and when in `details` (R2, R7).
     """
-    _authorise(actor, round_id)
-    with transaction.atomic():
+    found = _authorise(actor, round_id)
+    with transaction.atomic(), write_behind.kept():
         settled = _decide(
             actor,
-            _lock(round_id),
+            _lock(found),
             responses,
             idempotency_key=idempotency_key,
             shown_digest=shown_digest,
@@ -120,10 +113,10 @@ def save_draft(
 
     Raises what `decide` raises.
     """
-    _authorise(actor, round_id)
+    found = _authorise(actor, round_id)
     decider = Decider(user=actor.user, via=via)
     with transaction.atomic():
-        _lock(round_id)
+        _lock(found)
         settled = rounds.save_draft(round_id, key, response, decider=decider)
         if isinstance(settled, Round) and settled.status == RoundStatus.PENDING:
             settled = _answer_if_complete(actor, settled, via)
@@ -160,14 +153,13 @@ def _follow_plan(actor: Actor, settled: Round, via: str) -> None:
         settled.run.refresh_from_db()
 
 
-def _lock(round_id: str) -> Round:
+def _lock(found: Round) -> Round:
     """The pause, for a decision. One on a plan may change the mode of its run and of those under it: they are locked
     before it, from young to old like everywhere."""
-    plan = _OF_PLAN.first(round=round_id)
-    if plan is not None:
-        control.locked_with_children(plan[0])
-    round_ = lock(round_id)
-    check_readable(round_, round_id)
+    if found.kind == RoundKind.PLAN:
+        control.locked_with_children(found.run_id)
+    round_ = lock(found.pk)
+    check_readable(round_, found.pk)
     return round_
 
 
@@ -206,9 +198,11 @@ def _allow(actor: Actor, choice: Choice, key: str, via: str) -> Round:
     )
 
 
-def _authorise(actor: Actor, round_id: str) -> None:
-    access.one(actor, Round, round_id, "id")
+def _authorise(actor: Actor, round_id: str) -> Round:
+    """The pause with what of it never changes, if this person may decide it."""
+    found = access.one(actor, Round, round_id, "id", "kind", "run")
     actor.require(Role.OPERATOR)
+    return found
 
 
 def _decide(

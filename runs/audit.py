@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from django.utils import timezone
 
-from runs import chains, prepared
+from runs import chains, row_writes
 from runs.canonical import digest
 from runs.models import Account, Ledger, LedgerEntry, Run, User
 from runs.prepared import Param, Rows
@@ -64,8 +64,8 @@ def note(
         previous=ledger.head,
     )
     ledger.head = entry.hash = digest(content(entry))
-    prepared.insert(entry)
-    prepared.save(ledger, ("seq", "head"))
+    row_writes.insert(entry, key_needed=False)
+    row_writes.save(ledger, ("seq", "head"))
     return entry
 
 

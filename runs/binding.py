@@ -11,7 +11,7 @@ own, known to this process and for its database only.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from django.conf import settings
@@ -20,7 +20,7 @@ from runs import database
 from runs.errors import ModelValidationError
 from runs.mcp_client import Binding, HttpBinding, StdioBinding, identity
 from runs.models import Run, Server, Transport
-from runs.prepared import Param, Rows
+from runs.prepared import Asked, Param, Rows
 
 FROM_HOST = "env:"
 _PROGRAM = "#"
@@ -111,10 +111,15 @@ def unreachable(run_ids: Collection[int]) -> set[int]:
     return {run_id for run_id, entry in needs if entry and _PROGRAM in entry and entry not in known}
 
 
-def is_unreachable(run_id: int) -> bool:
-    """The same for one run, asked for every time that it is woken."""
-    needed = [entry for (entry,) in _NEEDS(run=run_id) if entry and _PROGRAM in entry]
-    return bool(needed) and not entries().keys() >= set(needed)
+def needs(run_id: int) -> Asked[bool]:
+    """Whether the same is so for one run: asked whenever it is woken, together with other questions."""
+    asked = _NEEDS.asked(run=run_id)
+    return Asked(asked.given, lambda result: _lacks(asked.read(result)))
+
+
+def _lacks(entries_needed: Sequence[tuple[str | None]]) -> bool:
+    needed = {entry for (entry,) in entries_needed if entry and _PROGRAM in entry}
+    return bool(needed) and not entries().keys() >= needed
 
 
 def _from_entry(name: str, variables: Mapping[str, Any]) -> StdioBinding:

@@ -8,10 +8,15 @@ as history come from the process itself.
 from __future__ import annotations
 
 import datetime as dt
+import time
 
 from django.db import connection
 from django.db.models import DateTimeField, Func
 from django.utils import timezone
+
+from runs import write_behind
+from runs.prepared import Asked, cached, together
+from runs.statements import Result, Statement
 
 
 class _ServerTime(Func):
@@ -32,10 +37,32 @@ def moment() -> dt.datetime | Func:
 
 
 def now() -> dt.datetime:
-    """The present as a value. Asks the database server where there is one, so never on an event loop."""
+    """The present as a value. Asks the database server where there is one, so never on an event loop.
+
+    A transaction whose writes wait asks once; from then on its clock goes by this process's.
+    """
     if not is_shared():
         return timezone.now()
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT STATEMENT_TIMESTAMP()")
-        (value,) = cursor.fetchone()
-    return value.astimezone(dt.UTC)  # type: ignore[no-any-return]
+    waiting = write_behind.active()
+    if waiting is None or waiting.moment is None:
+        moment: dt.datetime
+        (moment,) = together(*questions())
+        return moment
+    then, at = waiting.moment
+    return then + dt.timedelta(seconds=time.monotonic() - at)
+
+
+def questions() -> list[Asked[dt.datetime]]:
+    """What `now` has to ask, for whoever asks something else anyhow and will want to know it."""
+    if not is_shared():
+        return []
+    statement = cached("clock", lambda: Statement("SELECT STATEMENT_TIMESTAMP()", []))
+    return [Asked(statement.given({}, rows=True), _read)]
+
+
+def _read(result: Result) -> dt.datetime:
+    ((value,),), _ = result
+    moment: dt.datetime = value.astimezone(dt.UTC)
+    if waiting := write_behind.active():
+        waiting.moment = moment, time.monotonic()
+    return moment

@@ -9,7 +9,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import prefetch_related_objects
 
-from runs import audit, closing, events, lease, prepared, turns
+from runs import audit, closing, events, lease, row_writes, turns, write_behind
 from runs.end_users import end_user
 from runs.errors import ModelValidationError, NotFound, StateConflict
 from runs.models import Agent, Run, Server, Step, Task, Turn, User
@@ -56,6 +56,7 @@ class Overrides:
 
 
 @transaction.atomic
+@write_behind.kept()
 def create_run(agent: Agent, submission: Submission, *, parent_step: Step | None = None) -> Run:
     """Record a run with its first turn and make it due.
 
@@ -84,7 +85,7 @@ def create_run(agent: Agent, submission: Submission, *, parent_step: Step | None
         parent_step=parent_step,
         started_by=submission.started_by,
     )
-    prepared.insert(run)
+    row_writes.insert(run)
     _open_turn(run, message, index=0, tools_approve=submission.tools_approve, user=submission.started_by)
     return run
 
@@ -209,7 +210,10 @@ def freeze_bindings(agent: Agent) -> dict[str, Any]:
 def _open_turn(
     run: Run, message: str, *, index: int, tools_approve: bool = False, user: User | None = None
 ) -> Turn:
-    """`user` is who wrote this message, not who started the run: the history says who asked for what."""
+    """`run` is new or was locked by the caller. `user` is who wrote this message, not who started the run: the history
+    says who asked for what."""
+    bindings = freeze_bindings(run.agent)
+    write_behind.hold(run)
     turn = Turn(
         run=run,
         index=index,
@@ -218,10 +222,10 @@ def _open_turn(
         definition=run.agent.definition,
         tools=run.tools,
         tools_approve=tools_approve,
-        bindings=freeze_bindings(run.agent),
+        bindings=bindings,
         status=TurnStatus.QUEUED.value,
     )
-    prepared.insert(turn)
+    row_writes.insert(turn)
     if index > 0:  # else the run was made with its status
         turns.sync(run)
     events.record(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.utils import timezone
 
-from runs import chains, prepared, push
+from runs import chains, push, row_writes, write_behind
 from runs.canonical import digest
 from runs.models import Account, Event, Round, Run, Turn, User
 from runs.prepared import Number, Param, Rows, Update
@@ -58,7 +58,8 @@ def record(
     """Append an event to `run`'s history. Must be called inside the transaction of the change it tells of.
 
     The UPDATE of the run row serialises writers of one run, so sequence and chain have no gaps or forks: it changes
-    nothing if another event came after the last one that `run` knows of, which is then read, and tried again.
+    nothing if another event came after the last one that `run` knows of, which is then read, and tried again. An
+    instance that is held (`runs.write_behind`) knows the last one.
     `run` keeps its other (possibly unsaved) attributes; only its event counters and its status are those of the row.
     """
     event = Event(
@@ -70,10 +71,16 @@ def record(
         actor=actor,
         actor_name=actor.get_username() if actor else actor_name,
     )
-    while not _append(run, event):
-        ((run.event_seq, run.event_head, run.status),) = _LAST(run=run.pk)
-    prepared.insert(event)
-    run.event_seq, run.event_head = event.seq, event.hash
+    if write_behind.is_held(run):
+        _follow(run, event)
+        run.event_seq, run.event_head = event.seq, event.hash
+        row_writes.save(run, ("event_seq", "event_head"))
+    else:
+        while not _append(run, event):
+            ((run.event_seq, run.event_head, run.status),) = _LAST(run=run.pk)
+        run.event_seq, run.event_head = event.seq, event.hash
+        write_behind.changed(run)
+    row_writes.insert(event, key_needed=False)
     outbox.note(event, run, turn)
     push.after_commit(
         (push.run_group(run.pk), push.runs_group(run.account_id)),
@@ -84,10 +91,15 @@ def record(
 
 def _append(run: Run, event: Event) -> bool:
     """Chain the event to the last one that `run` knows of; False if that is not the last one, or its status not so."""
-    event.seq, event.at, event.previous = run.event_seq + 1, timezone.now(), run.event_head
-    event.hash = chain_hash(event)
+    _follow(run, event)
     known = {"last": run.event_seq, "previous": run.event_head, "status": run.status}
     return bool(_APPEND(run=run.pk, **known, seq=event.seq, hash=event.hash))
+
+
+def _follow(run: Run, event: Event) -> None:
+    """Make the event the next one after the last one that `run` knows of."""
+    event.seq, event.at, event.previous = run.event_seq + 1, timezone.now(), run.event_head
+    event.hash = chain_hash(event)
 
 
 def chain_hash(event: Event) -> str:
@@ -111,17 +123,22 @@ def content(event: Event) -> dict[str, Any]:
 
 def announce_round(round_: Round) -> None:
     """Hint that a pause opened, changed or ended, with the number that now wait in the account."""
-    push.after_commit(
-        (push.inbox_group(round_.account_id), push.run_group(round_.run_id)),
-        {
-            "type": "pause",
-            "pause_id": round_.pk,
-            "run_id": round_.run_id,
-            "status": round_.status,
-            "version": round_.version,
-            "pending_count": pending_count(round_.account_id),
-        },
-    )
+    hint: push.PauseHint = {
+        "type": "pause",
+        "pause_id": round_.pk,
+        "run_id": round_.run_id,
+        "status": round_.status,
+        "version": round_.version,
+        "pending_count": 0,
+    }
+    write_behind.at_end(_announce, (round_.account_id, hint))
+
+
+def _announce(hints: Sequence[tuple[int, push.PauseHint]]) -> None:
+    counts = {account: pending_count(account) for account in {account for account, _ in hints}}
+    for account, hint in hints:
+        hint["pending_count"] = counts[account]
+        push.after_commit((push.inbox_group(account), push.run_group(hint["run_id"])), hint)
 
 
 def pending_count(account_id: int) -> int:

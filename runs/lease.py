@@ -7,17 +7,18 @@ was replaced carries an old one and can write nothing. Whose clock counts is dec
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
 from django.db.models import DurationField, F, Q
 
-from runs import clock, engines, hosts
+from runs import clock, engines, hosts, row_writes, write_behind
 from runs.errors import LeaseLost, SessionBusyError
 from runs.models import LONG_AGO, Run
 from runs.models.run import RunQuerySet
-from runs.prepared import Param, Update, UpdateOne
+from runs.prepared import Asked, Param, Update, UpdateOne, together
 
 
 @dataclass(frozen=True)
@@ -104,14 +105,24 @@ def claim(run_id: int, owner: str) -> Lease | None:
 
     Raises SessionBusyError while another worker drives it, or alone can (A24).
     """
+    (row,) = together(claiming(run_id, owner))
+    return claimed(run_id, owner, row)
+
+
+def claiming(run_id: int, owner: str) -> Asked[tuple[int, ...] | None]:
+    """`claim`, to be asked together with what whoever claims wants to know; `claimed` makes a lease of the answer."""
     here = hosts.here() if hosts.shared() else ""
-    claimed = _CLAIM.after(run=run_id, lease_owner=owner, here=here, **_times())
-    if claimed is None:
+    return _CLAIM.asked(run=run_id, lease_owner=owner, here=here, **_times())
+
+
+def claimed(run_id: int, owner: str, row: tuple[int, ...] | None) -> Lease | None:
+    """What `claim` gives and raises."""
+    if row is None:
         due_elsewhere = ~Q(wake_seq=F("seen_seq")) & hosts.out_of_reach()
         if Run.objects.filter(Q(lease_until__gt=clock.moment()) | due_elsewhere, pk=run_id).exists():
             raise SessionBusyError(f"Run {run_id} is another worker's to drive; that one will see the wake.")
         return None
-    token, seen = claimed
+    token, seen = row
     return Lease(run_id, owner, token, seen)
 
 
@@ -131,6 +142,11 @@ def fence(lease: Lease, **fields: Any) -> None:
 
 def release(lease: Lease, *, seen: int, next_at: dt.datetime | None = None) -> bool:
     """Give the run back, having answered wake `seen`. True if a newer wake came meanwhile: claim again."""
+    run = write_behind.held(Run, lease.run_id)
+    if run is not None and (run.lease_token, run.lease_owner) == (lease.token, lease.owner):
+        run.lease_owner, run.lease_until, run.seen_seq, run.next_at = None, LONG_AGO, seen, next_at
+        row_writes.save(run, ("lease_owner", "lease_until", "seen_seq", "next_at"))
+        return run.wake_seq != seen
     released = _RELEASE.after(**_of(lease), seen_seq=seen, next_at=next_at)
     if released is None:
         raise LeaseLost(f"Run {lease.run_id} is no longer driven by {lease.owner}.")
@@ -146,8 +162,18 @@ def give_up(lease: Lease) -> None:
 
 def wake(run_id: int) -> None:
     """Make the run due and tell the engine; must be called inside the transaction of whatever woke it."""
-    _WAKE(run=run_id)
-    engines.enqueue(run_id)
+    run = write_behind.held(Run, run_id)
+    if run is None:
+        _WAKE.later(run=run_id)
+    else:
+        run.wake_seq, run.next_at = run.wake_seq + 1, None
+        row_writes.save(run, ("wake_seq", "next_at"))
+    write_behind.at_end(_tell_engine, run_id)
+
+
+def _tell_engine(run_ids: Sequence[int]) -> None:
+    for run_id in dict.fromkeys(run_ids):
+        engines.enqueue(run_id)
 
 
 def revoke(run_id: int) -> None:

@@ -8,19 +8,20 @@ the values that change are named, as `Param`s. Rows become the same model instan
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from django.db.models import AutoField, Func, IntegerField, Model, QuerySet
+from django.db.models import Func, IntegerField, QuerySet
 from django.db.models.query import ModelIterable, get_related_populators
 from django.db.models.sql import UpdateQuery
 from django.db.models.sql.compiler import SQLCompiler
 
-from runs.statements import Param, Statement, current
+from runs import write_behind
+from runs.statements import Given, Param, Result, Statement, current
 
-__all__ = ["Number", "Param", "Rows", "Update", "UpdateOne", "insert", "save"]
+__all__ = ["Asked", "Number", "Param", "Rows", "Update", "UpdateOne", "cached", "together"]
 
 T = TypeVar("T")
-M = TypeVar("M", bound=Model)
 
 _CACHE = "m3_prepared"
 """The attribute of a connection that holds what was made for it, and that goes with it."""
@@ -33,16 +34,35 @@ class Number(Func):
     output_field = IntegerField()
 
 
+@dataclass(frozen=True)
+class Asked(Generic[T]):
+    """A question with the values of its parameters, and what its answer is made into."""
+
+    given: Given
+    read: Callable[[Result], T]
+
+
+def together(*asked: Asked[Any]) -> list[Any]:
+    """Ask one after the other, on PostgreSQL in one round trip; gives the answers."""
+    results = write_behind.carry_out([one.given for one in asked])
+    return [one.read(result) for one, result in zip(asked, results, strict=True)]
+
+
 class Rows(Generic[T]):
     """A SELECT: calling it with the values of its parameters gives model instances, or tuples of a `values_list`."""
 
     def __init__(self, build: Callable[[], QuerySet[Any, Any]]) -> None:
         self._build = build
 
+    def asked(self, **values: Any) -> Asked[list[T]]:
+        """To be asked `together` with others."""
+        query = cached(self, self._make)
+        return Asked(query.statement.given(values, rows=True), query.results)
+
     def __call__(self, **values: Any) -> list[T]:
-        query = _cached(self, self._make)
-        rows, _ = query.statement(values, rows=True)
-        return query.results(rows) if rows else []
+        found: list[T]
+        (found,) = together(self.asked(**values))
+        return found
 
     def first(self, **values: Any) -> T | None:
         """The first row; None if there is none."""
@@ -59,8 +79,24 @@ class Update:
         self._build = build
 
     def __call__(self, **values: Any) -> int:
-        _, changed = _cached(self, self._make)(values)
+        ((_, changed),) = write_behind.carry_out([self.statement().given(values)])
         return changed
+
+    def statement(self) -> Statement:
+        """The statement on the calling thread's connection."""
+        return cached(self, self._make)
+
+    def later(self, **values: Any) -> None:
+        """For whoever need not know how many: with other writes that wait, if they do."""
+        waiting = write_behind.active()
+        if waiting is None:
+            self(**values)
+        else:
+            waiting.add_whole(self.statement().given(values), self._table())
+
+    def _table(self) -> str:
+        rows, _ = cached((self, "built"), self._build)
+        return str(rows.model._meta.db_table)
 
     def _make(self, ending: str = "") -> Statement:
         rows, new = self._build()
@@ -71,7 +107,7 @@ class Update:
 
 
 class UpdateOne(Update):
-    """An UPDATE of at most one row; calling `after` gives what stands in the row's `columns` then, whole numbers."""
+    """An UPDATE of at most one row; `after` gives what stands in the row's `columns` then, as the driver gives it."""
 
     def __init__(
         self, build: Callable[[], tuple[QuerySet[Any, Any], Mapping[str, Any]]], columns: Sequence[str]
@@ -79,55 +115,19 @@ class UpdateOne(Update):
         super().__init__(build)
         self._columns = columns
 
+    def asked(self, **values: Any) -> Asked[tuple[int, ...] | None]:
+        """`after`, to be asked `together` with others."""
+        given = cached((self, "after"), self._returning).given(values, rows=True)
+        return Asked(given, lambda result: tuple(result[0][0]) if result[0] else None)
+
     def after(self, **values: Any) -> tuple[int, ...] | None:
         """None if it changed no row."""
-        rows, _ = _cached((self, "after"), self._returning)(values, rows=True)
-        return tuple(rows[0]) if rows else None
+        found: tuple[int, ...] | None
+        (found,) = together(self.asked(**values))
+        return found
 
     def _returning(self) -> Statement:
         return self._make(f" RETURNING {', '.join(current().ops.quote_name(name) for name in self._columns)}")
-
-
-def save(row: Model, fields: Sequence[str]) -> None:
-    """`row.save(update_fields=fields)` for a row that exists; `auto_now` fields among them are set.
-
-    Raises the model's DoesNotExist if it exists no longer.
-    """
-    model = type(row)
-    known, update = _cached((model, tuple(fields)), lambda: _saving(model, fields))
-    values = {field.attname: field.pre_save(row, add=False) for field in known}
-    if not update(pk=row.pk, **values):
-        raise model.DoesNotExist(f"{row} exists no longer.")  # type: ignore[attr-defined]
-
-
-def insert(row: Model) -> None:
-    """`row.save(force_insert=True)`; a key that the database makes is set."""
-    model = type(row)
-    statement, fields, made = _cached((model, "insert"), lambda: _inserting(model))
-    values = {field.attname: field.pre_save(row, add=True) for field in fields}
-    rows, _ = statement(values, rows=made is not None)
-    if made is not None:
-        ((key,),) = rows
-        setattr(row, made, key)
-    row._state.adding, row._state.db = False, current().alias
-
-
-def _inserting(model: type[Model]) -> tuple[Statement, Sequence[Any], str | None]:
-    """The statement, the fields whose values it takes, and the name of the key that the database makes, if it does."""
-    key: Any = model._meta.pk
-    made = key.attname if isinstance(key, AutoField) else None
-    fields: list[Any] = [field for field in model._meta.concrete_fields if field.attname != made]
-    quote = current().ops.quote_name
-    columns, places = ", ".join(quote(field.column) for field in fields), ", ".join(["%s"] * len(fields))
-    returning = f" RETURNING {quote(key.column)}" if made else ""
-    sql = f"INSERT INTO {quote(model._meta.db_table)} ({columns}) VALUES ({places}){returning}"  # noqa: S608
-    return Statement(sql, [Param(field.attname, field) for field in fields]), fields, made
-
-
-def _saving(model: type[Model], names: Sequence[str]) -> tuple[Sequence[Any], Update]:
-    fields: list[Any] = [model._meta.get_field(name) for name in names]
-    new = {field.name: Param(field.attname, field) for field in fields}
-    return fields, Update(lambda: (model._default_manager.filter(pk=Param("pk", model._meta.pk)), new))
 
 
 class _Query:
@@ -148,7 +148,10 @@ class _Query:
             populators: Any = get_related_populators  # whose types are those of a later Django
             self._related = populators(info, compiler.select, at.alias)
 
-    def results(self, rows: Sequence[Any]) -> list[Any]:
+    def results(self, result: Result) -> list[Any]:
+        rows, _ = result
+        if not rows:
+            return []
         found = self._compiler.apply_converters(rows, self._converters) if self._converters else rows
         return [self._instance(row) for row in found] if self._of_models else [tuple(row) for row in found]
 
@@ -179,7 +182,7 @@ def _fixed(sql: str, params: Sequence[Any]) -> Statement:
     return Statement("".join(parts), open_)
 
 
-def _cached(key: Any, make: Callable[[], T]) -> T:
+def cached(key: Any, make: Callable[[], T]) -> T:
     """What was made for the calling thread's connection, made now if it was not yet."""
     kept: dict[str, Any] = current().__dict__
     cache = kept.get(_CACHE)

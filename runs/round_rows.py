@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from django.db import connection
 from django.utils import timezone
 
-from runs import events, prepared, recommended
+from runs import clock, events, prepared, recommended, row_writes, write_behind
 from runs.closing import refuse_closed
 from runs.durations import utc_text
 from runs.errors import NotFound
@@ -113,9 +114,11 @@ def lock(round_id: str) -> Round:
     The run is locked first, as by cancelling and by the worker's fence, so that no two wait for each other; what
     is read after that is as the last change left it. (SQLite transactions are exclusive from their start.)
     """
-    if connection.features.has_select_for_update:
-        _RUN_LOCKED(round=round_id)
-    return _locked(round_id)
+    locks = [_RUN_LOCKED.asked(round=round_id)] if connection.features.has_select_for_update else []
+    *_, found = prepared.together(*locks, *clock.questions(), _LOCKED.asked(round=round_id))
+    round_ = _checked(found)
+    write_behind.hold(round_.run)
+    return round_
 
 
 def lock_if_free(round_id: str) -> Round | None:
@@ -124,19 +127,18 @@ def lock_if_free(round_id: str) -> Round | None:
         free = _run_of(round_id).select_for_update(skip_locked=True).first()
         if free is None:
             return None
-    return _locked(round_id)
+    return _checked(_LOCKED(round=round_id))
 
 
 def _run_of(round_id: str | Param) -> RunQuerySet:
     return Run.objects.filter(pk__in=Round.objects.filter(pk=round_id).values("run")).only("pk")
 
 
-def _locked(round_id: str) -> Round:
-    round_ = _LOCKED.first(round=round_id)
-    if round_ is None:
+def _checked(found: Sequence[Round]) -> Round:
+    if not found:
         raise NotFound("There is no such pause.")
-    refuse_closed(round_.run.account)
-    return round_
+    refuse_closed(found[0].run.account)
+    return found[0]
 
 
 def move(round_: Round, target: RoundStatus, *, at: dt.datetime | None = None) -> bool:
@@ -162,7 +164,7 @@ def save(round_: Round, *, at: dt.datetime | None = None) -> None:
     """Store a changed round as its next version."""
     round_.version += 1
     round_.updated_at = at or timezone.now()
-    prepared.save(round_, _CHANGING)
+    row_writes.save(round_, _CHANGING)
 
 
 def ending(round_: Round) -> dict[str, Any]:

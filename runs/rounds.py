@@ -15,7 +15,7 @@ from typing import Any
 
 from django.db import transaction
 
-from runs import clock, events, lease, live_sessions, prepared, recommended, turns
+from runs import clock, events, lease, live_sessions, recommended, row_writes, turns
 from runs.errors import (
     ElicitationRoundLimitError,
     ManagedInputConflict,
@@ -122,7 +122,7 @@ def open_round(
 
 def place(round_: Round) -> Round:
     """Store a new pending round, and with it that its turn waits; must run inside a transaction."""
-    prepared.insert(round_)
+    row_writes.insert(round_)
     turns.set_status(round_.run, round_.turn, TurnStatus.WAITING_FOR_INPUT)
     events.record(round_.run, f"{round_.kind}.request", facts(round_), turn=round_.turn)
     events.announce_round(round_)

@@ -6,7 +6,10 @@ for a statement that is carried out thousands of times that costs more than the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
@@ -21,6 +24,8 @@ _STORED_AS_IT_IS: Final[dict[type, type]] = {
     models.BooleanField: bool,
 }
 """Values of exactly this type need no preparation. Not for subclasses of these fields, which may do otherwise."""
+
+_NAMES: Final = re.compile(r'"(\w+)"')
 
 
 class Param(Expression):
@@ -55,56 +60,94 @@ def _target(field: Any) -> Any:
     return field
 
 
+class Own:
+    """A wrapper of ours around what Django carries out, which need not see the statements of this module."""
+
+
 class Statement:
     """`sql` with placeholders, and what stands for them: `Param`s, and values that never change."""
 
     def __init__(self, sql: str, params: Sequence[Any]) -> None:
-        self._at: Any = current()
         self.params = params
-        self._on_postgres = self._at.vendor == "postgresql"
+        self.names = frozenset(_NAMES.findall(sql))
+        """Every quoted name in it, so of every table that it reads or changes."""
         # For SQLite as its driver wants it; the other form is for whoever looks on.
-        self._sql, self._native = (
-            sql,
-            (sql if self._on_postgres else sql.replace("%s", "?").replace("%%", "%")),
-        )
+        on_postgres = current().vendor == "postgresql"
+        self.sql, self.native = (sql, sql if on_postgres else sql.replace("%s", "?").replace("%%", "%"))
 
-    def __call__(self, values: Mapping[str, Any], *, rows: bool = False) -> tuple[Sequence[Any], int]:
-        """Carry it out. Gives its rows (with `rows`), and how many it changed. Raises as Django's cursors do."""
-        at = self._at
+    def given(self, values: Mapping[str, Any], *, rows: bool = False) -> Given:
+        """With the values of its parameters, and whether it gives rows."""
+        at = current()
         given = [
             param.prepared(values[param.name], at) if isinstance(param, Param) else param
             for param in self.params
         ]
-        at.validate_no_broken_transaction()
-        at.ensure_connection()
-        if at.queries_logged or at.execute_wrappers:
-            return self._observed(given, rows)
-        with at.wrap_database_errors:
-            cursor = self._cursor()
-            try:
-                cursor.execute(self._native, given)
-                return cursor.fetchall() if rows else (), cursor.rowcount
-            finally:
-                cursor.close()
+        return Given(self, given, rows)
 
-    def _observed(self, given: Sequence[Any], rows: bool) -> tuple[Sequence[Any], int]:
-        """Past Django's wrappers, for whoever counts statements, or logs them: then the values stand in the SQL."""
-        with self._at.cursor() as cursor:
-            if self._on_postgres and not self._at.queries_logged:
-                cursor.cursor.close()
-                cursor.cursor = self._cursor()
-            cursor.execute(self._sql, given)
-            return cursor.fetchall() if rows else (), cursor.rowcount
 
-    def _cursor(self) -> Any:
-        """On PostgreSQL one whose statements the server parses once and whose plans it may keep, if the connection
-        allows it (`prepare_threshold`). Django's own cursors write the values into the SQL."""
-        if not self._on_postgres:
-            return self._at.connection.cursor()
-        # Not at the top: psycopg is not installed everywhere.
-        from django.db.backends.postgresql.base import ServerBindingCursor
+@dataclass(frozen=True, eq=False)
+class Given:
+    """A statement with the values that it is to be carried out with."""
 
-        return ServerBindingCursor(self._at.connection)  # type: ignore[call-arg]
+    statement: Statement
+    values: Sequence[Any]
+    rows: bool
+
+
+Result = tuple[Sequence[Any], int]
+"""The rows of a statement that gives any, and how many it changed."""
+
+
+def carry_out(given: Sequence[Given]) -> list[Result]:
+    """Carry out one after the other, on PostgreSQL in one round trip. Raises as Django's cursors do."""
+    at: Any = current()
+    at.validate_no_broken_transaction()
+    at.ensure_connection()
+    if at.queries_logged or any(not isinstance(wrapper, Own) for wrapper in at.execute_wrappers):
+        return [_observed(at, one) for one in given]
+    with at.wrap_database_errors:
+        if at.vendor == "postgresql":
+            return _on_postgres(at, given)
+        return [_plainly(at.connection.cursor(), one) for one in given]
+
+
+def _on_postgres(at: Any, given: Sequence[Given]) -> list[Result]:
+    if len(given) == 1:
+        return [_plainly(_binding(at), given[0])]
+    cursors = [_binding(at) for _ in given]
+    with at.connection.pipeline():
+        for cursor, one in zip(cursors, given, strict=True):
+            cursor.execute(one.statement.native, one.values)
+    return [_result(cursor, one) for cursor, one in zip(cursors, given, strict=True)]
+
+
+def _plainly(cursor: Any, one: Given) -> Result:
+    cursor.execute(one.statement.native, one.values)
+    return _result(cursor, one)
+
+
+def _result(cursor: Any, one: Given) -> Result:
+    with closing(cursor):
+        return cursor.fetchall() if one.rows else (), cursor.rowcount
+
+
+def _observed(at: Any, one: Given) -> Result:
+    """Past Django's wrappers, for whoever counts statements, or logs them: then the values stand in the SQL."""
+    with at.cursor() as cursor:
+        if at.vendor == "postgresql" and not at.queries_logged:
+            cursor.cursor.close()
+            cursor.cursor = _binding(at)
+        cursor.execute(one.statement.sql, one.values)
+        return cursor.fetchall() if one.rows else (), cursor.rowcount
+
+
+def _binding(at: Any) -> Any:
+    """A cursor whose statements the server parses once and whose plans it may keep, if the connection allows it
+    (`prepare_threshold`). Django's own cursors write the values into the SQL."""
+    # Not at the top: psycopg is not installed everywhere.
+    from django.db.backends.postgresql.base import ServerBindingCursor
+
+    return ServerBindingCursor(at.connection)  # type: ignore[call-arg]
 
 
 def current() -> Any:

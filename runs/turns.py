@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db.models import Case, F, IntegerField, Q, When
 from django.utils import timezone
 
-from runs import audit, events, lease, prepared, round_rows
+from runs import audit, events, lease, round_rows, row_writes
 from runs.errors import ManagedInputRecoveryError
 from runs.models import UNRESOLVED, Round, Run, Step, ToolCall, Turn
 from runs.prepared import Param, Rows, Update
 from runs.round_states import RoundOutcome, RoundStatus
 from runs.run_states import CallPhase, Outcome, TurnStatus, check_turn_transition
+from runs.steps import MCP_KINDS
 
 OPEN_PHASES = [CallPhase.PREPARED.value, CallPhase.INPUT_REQUIRED.value]
 
@@ -17,7 +22,13 @@ _OF_RUN, _OF_TURN = Param("run", Run._meta.pk), Param("turn", Turn._meta.pk)
 _UNFINISHED: Rows[Turn] = Rows(
     lambda: Turn.objects.filter(run=_OF_RUN).exclude(status=TurnStatus.FINISHED.value).order_by("index")[:1]
 )
-_LATEST: Rows[Turn] = Rows(lambda: Turn.objects.filter(run=_OF_RUN).order_by("-index")[:1])
+_IS_FINISHED = Q(status=TurnStatus.FINISHED.value)
+_COUNTS: Rows[Turn] = Rows(
+    lambda: Turn.objects.filter(run=_OF_RUN).order_by(
+        Case(When(_IS_FINISHED, then=1), default=0),  # an unfinished one before any other
+        Case(When(_IS_FINISHED, then=-F("index")), default=F("index"), output_field=IntegerField()),
+    )[:1]
+)
 _OPEN_ROUNDS: Rows[Round] = Rows(
     lambda: Round.objects.filter(turn=_OF_TURN, status__in=UNRESOLVED).select_related("run", "turn", "step")
 )
@@ -44,6 +55,16 @@ _CLOSE_STEPS = Update(
 )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Known:
+    """All that a run consists of, for whoever holds it and has read it in the same transaction."""
+
+    turns: Sequence[Turn]
+    steps: Sequence[Step]
+    rounds: Sequence[Round]
+    """Those of the turn that are not over."""
+
+
 def set_status(run: Run, turn: Turn, status: TurnStatus) -> None:
     """Move the turn on and bring the run's own status in line; a turn that is there already is left alone."""
     old = TurnStatus(turn.status)
@@ -53,7 +74,7 @@ def set_status(run: Run, turn: Turn, status: TurnStatus) -> None:
     turn.status = status.value
     if status is TurnStatus.RUNNING_TURN and turn.started_at is None:
         turn.started_at = timezone.now()
-    prepared.save(turn, ("status", "started_at"))
+    row_writes.save(turn, ("status", "started_at"))
     if turn.index == 0:  # the first one, while it is unfinished, is the oldest that is
         _adopt(run, turn)
     else:
@@ -65,9 +86,14 @@ def current(run: Run) -> Turn | None:
     return _UNFINISHED.first(run=run.pk)
 
 
-def sync(run: Run) -> None:
-    """The run's status is that of its oldest unfinished turn, else of the latest (design section 2)."""
-    turn = current(run) or _LATEST.first(run=run.pk)
+def sync(run: Run, turns: Sequence[Turn] | None = None) -> None:
+    """The run's status is that of its oldest unfinished turn, else of the latest (design section 2).
+
+    `turns` are all of the run's, in their order, if they are known.
+    """
+    if turns is None:
+        turns = _COUNTS(run=run.pk)
+    turn = next((each for each in turns if each.status != TurnStatus.FINISHED), turns[-1] if turns else None)
     if turn is not None:
         _adopt(run, turn)
 
@@ -77,7 +103,7 @@ def _adopt(run: Run, turn: Turn) -> None:
     run.error, run.error_code = turn.error, turn.error_code
     if turn.outcome is not None:  # while a later turn is at work, the last output stands
         run.output = turn.output
-    prepared.save(run, ("status", "outcome", "output", "error", "error_code", "updated_at"))
+    row_writes.save(run, ("status", "outcome", "output", "error", "error_code", "updated_at"))
 
 
 def finish(
@@ -89,20 +115,24 @@ def finish(
     error: str | None = None,
     error_code: str | None = None,
     decider: round_rows.Decider | None = None,
+    known: Known | None = None,
 ) -> None:
     """End a turn once and for all: close what is open in it, write the result, tell the waiting parent, note the head.
 
-    The caller holds the run (fence) or takes it away (`lease.revoke`) in the same transaction.
+    The caller holds the run (fence) or takes it away (`lease.revoke`) in the same transaction; what it has `known` of
+    the run is not asked again.
     """
     decider = decider or round_rows.Decider(user=None, via=events.WORKER)
-    close_rounds(turn, outcome, decider)
-    _close_steps(turn, outcome, error)
+    if known is None or known.rounds:
+        close_rounds(turn, outcome, decider)
+    if known is None or any(step.result is None or step.kind in MCP_KINDS for step in known.steps):
+        _close_steps(turn, outcome, error)
     turn.status, turn.outcome = TurnStatus.FINISHED.value, outcome.value
     turn.output, turn.error, turn.error_code = output, error, error_code
     turn.finished_at = timezone.now()
-    prepared.save(turn, ("status", "outcome", "output", "error", "error_code", "finished_at"))
+    row_writes.save(turn, ("status", "outcome", "output", "error", "error_code", "finished_at"))
     run.outcome = None  # until sync has looked at what remains
-    sync(run)
+    sync(run, known.turns if known else None)
     events.record(
         run,
         f"run.{outcome.value}",
@@ -143,10 +173,10 @@ def close_rounds(turn: Turn, outcome: Outcome, decider: round_rows.Decider) -> N
 def _close_steps(turn: Turn, outcome: Outcome, error: str | None) -> None:
     """No step stays open in a finished turn; a call that is in flight keeps the truth: unknown."""
     word = "cancelled" if outcome is Outcome.CANCELLED else "failed"
-    _END_CALLS(turn=turn.pk)
-    _LOSE_CALLS(turn=turn.pk)
+    _END_CALLS.later(turn=turn.pk)
+    _LOSE_CALLS.later(turn=turn.pk)
     closing = {"status": word, "result": None, "error": error or f"The turn ended as {outcome.value}."}
-    _CLOSE_STEPS(turn=turn.pk, result=closing, now=timezone.now())
+    _CLOSE_STEPS.later(turn=turn.pk, result=closing, now=timezone.now())
 
 
 def _tell_parent(run: Run, turn: Turn) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from django.db import transaction
 
-from runs import clock, notices
+from runs import clock, notices, write_behind
 from runs.asked import QUESTION_TOOL, requests_of
 from runs.durations import utc_text
 from runs.models import Account, EndUser, Event, Round, Run, Turn, WebhookDelivery, WebhookEndpoint
@@ -39,18 +39,34 @@ def wakes(wake: Callable[[], None] | None) -> None:
     _wake = wake
 
 
+Noted = tuple[WebhookEvent, Event, Run, Turn | None]
+
+
 def note(event: Event, run: Run, turn: Turn | None) -> None:
     """Store what an event is worth to the endpoints of its run's scope; nothing for most."""
     told = TOLD.get(event.type)
-    if told is None:
-        return
-    if run.end_user_id is None:
-        endpoints = _OF_ACCOUNT(account=run.account_id)
-    else:
-        endpoints = _OF_END_USER(account=run.account_id, end_user=run.end_user_id)
-    if not endpoints:
-        return
-    told = _message_or_run(told, turn)
+    if told is not None:
+        write_behind.at_end(_store, (told, event, run, turn))
+
+
+def _store(noted: Sequence[Noted]) -> None:
+    """Each for the endpoints of its run's scope, which are looked for once."""
+    known: dict[tuple[int, int | None], list[WebhookEndpoint]] = {}
+    for told, event, run, turn in noted:
+        scope = run.account_id, run.end_user_id
+        if scope not in known:
+            known[scope] = _endpoints(*scope)
+        if known[scope]:
+            _store_one(_message_or_run(told, turn), event, run, known[scope])
+
+
+def _endpoints(account_id: int, end_user_id: int | None) -> list[WebhookEndpoint]:
+    if end_user_id is None:
+        return _OF_ACCOUNT(account=account_id)
+    return _OF_END_USER(account=account_id, end_user=end_user_id)
+
+
+def _store_one(told: WebhookEvent, event: Event, run: Run, endpoints: Sequence[WebhookEndpoint]) -> None:
     wanted = [endpoint for endpoint in endpoints if told.value in endpoint.events]
     if not wanted:
         return

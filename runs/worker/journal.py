@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.utils import timezone
 
-from runs import clock, control, events, lease, prepared, recommended, turns
+from runs import clock, control, events, lease, recommended, row_writes, turns
 from runs.canonical import digest
 from runs.errors import M3Error, ModelValidationError
 from runs.lease import Lease
@@ -28,83 +29,90 @@ from runs.steps import (
     Sleep,
     StepKind,
 )
+from runs.turns import Known
 from runs.worker import asking
 from runs.worker.view import run_of
 
 MAX_FAMILY = 200
 """How many runs one run may bring about, at any depth, before it must be a mistake."""
 
-_LAST_STEP: prepared.Rows[tuple[int]] = prepared.Rows(
-    lambda: (
-        Step.objects.filter(run=prepared.Param("run", Run._meta.pk)).order_by("-seq").values_list("seq")[:1]
-    )
-)
-
 MAX_DEPTH = 5
 """How deep runs may start runs; an agent that calls itself must come to an end."""
 
 
-def apply(run: Run, turn: Turn, proposals: Sequence[Proposal]) -> list[Step]:
+@dataclass(frozen=True)
+class _Place:
+    """Where a line of the journal goes: nobody but the run's driver writes any, so its number is known."""
+
+    run: Run
+    turn: Turn
+    seq: int
+    known: Known | None
+    """What there is of the run until here; None once a pause was opened."""
+
+
+def apply(run: Run, turn: Turn, proposals: Sequence[Proposal], known: Known) -> list[Step]:
     """Journal what the harness proposes: steps that are done at once, steps to drive, pauses, or the end.
 
-    Gives the new steps. Runs inside a fenced transaction, like everything here that takes a run.
+    `known` is what there is of the run; gives the new steps. Runs inside a fenced transaction, like everything here
+    that takes a run.
     """
+    first = known.steps[-1].seq + 1 if known.steps else 1
     if turn.status == TurnStatus.QUEUED:
         turns.set_status(run, turn, TurnStatus.RUNNING_TURN)
     new: list[Step] = []
     for proposal in proposals:
         if turn.status == TurnStatus.FINISHED:
             break
-        step = _apply(run, turn, proposal)
+        waits = turn.status == TurnStatus.WAITING_FOR_INPUT
+        so_far = None if waits else replace(known, steps=[*known.steps, *new])
+        step = _apply(_Place(run, turn, first + len(new), so_far), proposal)
         if step is not None:
             new.append(step)
     return new
 
 
-def _apply(run: Run, turn: Turn, proposal: Proposal) -> Step | None:
+def _apply(place: _Place, proposal: Proposal) -> Step | None:
+    run, turn = place.run, place.turn
     step: Step | None = None
     match proposal:
         case Finish(text=text):
-            step = _step(run, turn, proposal, StepKind.FINISH, {"text": text}, {"status": "done"})
-            turns.finish(run, turn, Outcome.COMPLETED, output=text)
+            step = _step(place, proposal, StepKind.FINISH, {"text": text}, {"status": "done"})
+            turns.finish(run, turn, Outcome.COMPLETED, output=text, known=place.known)
         case Fail(text=text):
-            turns.finish(run, turn, Outcome.FAILED, error=text, error_code="agent_failed")
+            turns.finish(run, turn, Outcome.FAILED, error=text, error_code="agent_failed", known=place.known)
         case Say(text=text):
-            step = _step(run, turn, proposal, StepKind.SAY, {"text": text}, {"status": "done"})
+            step = _step(place, proposal, StepKind.SAY, {"text": text}, {"status": "done"})
             events.record(
                 run, "agent.say", {"step": step.seq, "text": text}, turn=turn, actor_name=run.agent.name
             )
         case Sleep(seconds=seconds):
             until = clock.now() + dt.timedelta(seconds=seconds)
-            step = _step(
-                run, turn, proposal, StepKind.SLEEP, {"seconds": seconds, "until": until.isoformat()}
-            )
+            step = _step(place, proposal, StepKind.SLEEP, {"seconds": seconds, "until": until.isoformat()})
         case Ask():
-            step = _ask(run, turn, proposal)
+            step = _ask(place, proposal)
         case ProposePlan():
-            step = _plan(run, turn, proposal)
+            step = _plan(place, proposal)
         case RunAgent():
-            step = _start_child(run, turn, proposal)
+            step = _start_child(place, proposal)
         case Call() | Prompt() | Read():
-            step = _prepare_call(run, turn, proposal)
+            step = _prepare_call(place, proposal)
         case _:
             raise TypeError(f"No step is made of {type(proposal).__name__}.")
     return step
 
 
 def _step(
-    run: Run,
-    turn: Turn,
+    place: _Place,
     proposal: Proposal,
     kind: StepKind,
     params: Mapping[str, Any],
     result: Mapping[str, Any] | None = None,
 ) -> Step:
-    last = _LAST_STEP.first(run=run.pk)
     step = Step(
-        run=run,
-        turn=turn,
-        seq=last[0] + 1 if last else 1,
+        run=place.run,
+        turn=place.turn,
+        seq=place.seq,
         kind=kind.value,
         path=proposal.path,
         bind=proposal.bind,
@@ -113,13 +121,14 @@ def _step(
         result=dict(result) if result else None,
         finished_at=timezone.now() if result else None,
     )
-    prepared.insert(step)
+    row_writes.insert(step, key_needed=result is None)
     return step
 
 
-def _ask(run: Run, turn: Turn, proposal: Ask) -> Step:
+def _ask(place: _Place, proposal: Ask) -> Step:
+    run, turn = place.run, place.turn
     asked = [dict(question) for question in proposal.questions]
-    step = _step(run, turn, proposal, StepKind.ASK, {"questions": asked, "blocking": proposal.blocking})
+    step = _step(place, proposal, StepKind.ASK, {"questions": asked, "blocking": proposal.blocking})
     if not proposal.blocking:
         _answer_at_once(run, turn, step, asked)
     elif asking.may_ask(run, turn):
@@ -134,16 +143,18 @@ def _answer_at_once(run: Run, turn: Turn, step: Step, asked: Sequence[Mapping[st
     events.record(run, "question.auto_resolved", {"step": step.seq, "answers": chosen}, turn=turn)
 
 
-def _plan(run: Run, turn: Turn, proposal: ProposePlan) -> Step:
+def _plan(place: _Place, proposal: ProposePlan) -> Step:
+    run, turn = place.run, place.turn
     params = {"text": proposal.text, "revision": proposal.revision, "feedback": proposal.feedback}
-    step = _step(run, turn, proposal, StepKind.PLAN, params)
+    step = _step(place, proposal, StepKind.PLAN, params)
     if asking.may_ask(run, turn):
         asking.plan(run, turn, step, proposal)
     return step
 
 
-def _start_child(run: Run, turn: Turn, proposal: RunAgent) -> Step:
-    step = _step(run, turn, proposal, StepKind.RUN, {"agent": proposal.agent, "message": proposal.message})
+def _start_child(place: _Place, proposal: RunAgent) -> Step:
+    run, turn = place.run, place.turn
+    step = _step(place, proposal, StepKind.RUN, {"agent": proposal.agent, "message": proposal.message})
     try:
         child = _child_run(run, step, proposal)
     except M3Error as error:
@@ -194,7 +205,8 @@ def _family(run: Run) -> int:
     return size
 
 
-def _prepare_call(run: Run, turn: Turn, proposal: Call | Prompt | Read) -> Step:
+def _prepare_call(place: _Place, proposal: Call | Prompt | Read) -> Step:
+    run = place.run
     kind, operation = {
         Call: (StepKind.CALL, "tool"),
         Prompt: (StepKind.PROMPT, "prompt"),
@@ -202,7 +214,7 @@ def _prepare_call(run: Run, turn: Turn, proposal: Call | Prompt | Read) -> Step:
     }[type(proposal)]
     arguments = {} if isinstance(proposal, Read) else dict(proposal.args)
     server_name, _, name = proposal.target.partition(":")
-    step = _step(run, turn, proposal, kind, {"target": proposal.target, "args": arguments})
+    step = _step(place, proposal, kind, {"target": proposal.target, "args": arguments})
     ToolCall.objects.create(
         step=step,
         server=Server.objects.filter(account=run.account_id, name=server_name, agents=run.agent_id).first(),
@@ -222,7 +234,7 @@ def settle(run: Run, turn: Turn, round_: Round, step: Step) -> None:
     close_step(step, result)
     if round_.kind == "plan" and result["status"] == "approved":
         run.plan_approved = True
-        prepared.save(run, ("plan_approved",))
+        row_writes.save(run, ("plan_approved",))
     events.record(run, f"{round_.kind}.settled", {"step": step.seq, **result}, turn=turn)
 
 
@@ -234,7 +246,7 @@ def park(held: Lease, seen: int, next_at: dt.datetime | None) -> bool:
 def close_step(step: Step, result: Mapping[str, Any]) -> None:
     """A step's result is written once."""
     step.result, step.finished_at = dict(result), timezone.now()
-    prepared.save(step, ("result", "finished_at"))
+    row_writes.save(step, ("result", "finished_at"))
 
 
 def fail_current_turn(held: Lease, defect: str) -> None:

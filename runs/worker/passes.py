@@ -11,15 +11,16 @@ import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from runs import binding, clock, lease
+from runs import binding, clock, lease, prepared, write_behind
 from runs.harnesses import get_harness
 from runs.lease import Lease
 from runs.live_sessions import SESSION
 from runs.models import Step
 from runs.run_states import TurnStatus
 from runs.steps import MCP_KINDS, Proposal, StepKind
+from runs.turns import Known
 from runs.worker import journal
-from runs.worker.view import View, load, view_of
+from runs.worker.view import View, asked, load, loaded, view_of
 
 MOST = 50
 """How often the harness is asked within one transaction; a playbook that talks for longer goes on in the next one."""
@@ -41,13 +42,19 @@ def begin(run_id: int, owner: str) -> tuple[Lease, View | Parked] | None:
     A run whose servers only another process offers is not claimed: it stays due, and that one's sweep finds it.
     Where a session was left behind, its end comes first, and no pass is made.
     """
-    if binding.is_unreachable(run_id):
-        return None
-    held = lease.claim(run_id, owner)
-    if held is None:
-        return None
-    view = load(held)
-    return held, view if left_behind(view) else _pass(held, view, busy=False)
+    with write_behind.kept():
+        # Before it is known whether it may be claimed: all of it is one round trip to a server.
+        unreachable, row, *answers = prepared.together(
+            binding.needs(run_id), lease.claiming(run_id, owner), *asked(run_id)
+        )
+        held = lease.claimed(run_id, owner, row)
+        if held is None:
+            return None
+        if unreachable:
+            lease.give_up(held)
+            return None
+        view = loaded(held, answers)
+        return held, view if left_behind(view) else _pass(held, view, busy=False)
 
 
 def left_behind(view: View) -> bool:
@@ -62,7 +69,8 @@ def left_behind(view: View) -> bool:
 def go_on(held: Lease, *, busy: bool) -> View | Parked:
     """Make another pass; while calls are at work (`busy`) the harness is not asked. Raises LeaseLost."""
     lease.fence(held)
-    return _pass(held, load(held), busy=busy)
+    with write_behind.kept():
+        return _pass(held, load(held), busy=busy)
 
 
 def _pass(held: Lease, view: View, *, busy: bool) -> View | Parked:
@@ -109,7 +117,8 @@ def _settled(view: View) -> View:
 def _applied(view: View, proposals: Sequence[Proposal]) -> View:
     """The view with the new steps. Without a turn once that has ended: what ended with it is for the next pass."""
     assert view.turn is not None  # noqa: S101 - only a turn is asked for proposals
-    new = journal.apply(view.run, view.turn, proposals)
+    known = Known(turns=view.turns, steps=view.all_steps, rounds=view.rounds)
+    new = journal.apply(view.run, view.turn, proposals, known)
     steps = [*view.all_steps, *new]
     # The clock is a question to the server: asked again only where a sleep may be over as soon as it begins.
     at = clock.now() if any(step.kind == StepKind.SLEEP for step in new) else view.at

@@ -5,12 +5,13 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from runs import clock
+from runs import clock, prepared, write_behind
 from runs.errors import LeaseLost
 from runs.lease import Lease
 from runs.models import Round, Run, Step, Turn
-from runs.prepared import Param, Rows
+from runs.prepared import Asked, Param, Rows
 from runs.round_states import RoundStatus
 from runs.run_states import TurnStatus
 from runs.steps import MCP_KINDS, Entry, Journal, StepKind, TurnJournal
@@ -25,9 +26,7 @@ _TURNS: Rows[Turn] = Rows(lambda: Turn.objects.filter(run=_OF_RUN).order_by("ind
 _STEPS: Rows[Step] = Rows(
     lambda: Step.objects.filter(run=_OF_RUN).select_related("call").defer("call__raw_result").order_by("seq")
 )
-_ROUNDS: Rows[Round] = Rows(
-    lambda: Round.objects.filter(turn=Param("turn", Turn._meta.pk)).exclude(status__in=_OVER)
-)
+_ROUNDS: Rows[Round] = Rows(lambda: Round.objects.filter(run=_OF_RUN).exclude(status__in=_OVER))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,20 +87,34 @@ class View:
 
 
 def load(lease: Lease) -> View:
-    """Read the run; raises LeaseLost if it is no longer this lease's."""
-    run = run_of(lease)
-    all_turns, steps = _TURNS(run=run.pk), _STEPS(run=run.pk)
+    """Read the run, whose row the transaction has locked; raises LeaseLost if it is no longer this lease's."""
+    return loaded(lease, prepared.together(*asked(lease.run_id)))
+
+
+def asked(run_id: int) -> list[Asked[Any]]:
+    """What has to be asked for a view, together with other questions or alone; `loaded` makes it of the answers."""
+    return [*(rows.asked(run=run_id) for rows in (_RUN, _TURNS, _STEPS, _ROUNDS)), *clock.questions()]
+
+
+def loaded(lease: Lease, answers: Sequence[Any]) -> View:
+    """What `load` gives and raises."""
+    found, all_turns, steps, rounds, *_ = answers
+    run = _checked(lease, found)
+    write_behind.hold(run)
     turn = next((each for each in all_turns if each.status != TurnStatus.FINISHED), None)
-    rounds = _ROUNDS(turn=turn.pk) if turn else []
-    return view_of(run, all_turns, turn, steps, rounds, at=clock.now())
+    own = [round_ for round_ in rounds if turn and round_.turn_id == turn.pk]
+    return view_of(run, all_turns, turn, steps, own, at=clock.now())
 
 
 def run_of(lease: Lease) -> Run:
     """The run's row with its agent, account and end user; raises LeaseLost if it is no longer this lease's."""
-    run = _RUN.first(run=lease.run_id)
-    if run is None or run.lease_token != lease.token:
+    return _checked(lease, _RUN(run=lease.run_id))
+
+
+def _checked(lease: Lease, found: Sequence[Run]) -> Run:
+    if not found or found[0].lease_token != lease.token:
         raise LeaseLost(f"Run {lease.run_id} was taken away.")
-    return run
+    return found[0]
 
 
 def view_of(

@@ -14,12 +14,12 @@ from benchmarks.run_costs import costs
 from runs.models import Account, Agent, Run, User
 
 STATEMENTS = {
-    "start": 8,
-    "advance to the question": 19,
-    "answer": 12,
-    "advance to the end": 32,
+    "start": 7,
+    "advance to the question": 14,
+    "answer": 9,
+    "advance to the end": 17,
 }
-MORE_ON_POSTGRES = 6
+MORE_ON_POSTGRES = 4
 
 
 @pytest.mark.django_db(transaction=True)
