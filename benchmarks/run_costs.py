@@ -99,11 +99,11 @@ def _one_thread() -> Iterator[Callable[..., Any]]:
     from runs import database
 
     current = database.current()
-    before = current.writer, current.readers
+    before = current.writers, current.readers
     with ThreadPoolExecutor(1) as thread:
-        current.writer = current.readers = thread
+        current.writers, current.readers = [thread], thread
         try:
             yield lambda act, *args: thread.submit(act, *args).result()
         finally:
-            current.writer, current.readers = before
+            current.writers, current.readers = before
             thread.submit(connections.close_all).result()

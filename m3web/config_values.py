@@ -14,7 +14,7 @@ import environ
 from m3web import stores
 
 LEAST_CONNECTIONS: Final = 6
-"""Connections to PostgreSQL of one process: a writer and four readers for the worker, and one for the pages."""
+"""Connections to PostgreSQL of one process: two writers and three readers for the worker, and one for the pages."""
 
 
 def boolean(raw: str) -> bool:

@@ -10,11 +10,10 @@ from __future__ import annotations
 import datetime as dt
 import time
 
-from django.db import connection
 from django.db.models import DateTimeField, Func
 from django.utils import timezone
 
-from runs import write_behind
+from runs import database, write_behind
 from runs.prepared import Asked, cached, together
 from runs.statements import Result, Statement
 
@@ -28,7 +27,7 @@ class _ServerTime(Func):
 
 def is_shared() -> bool:
     """Whether the clock that counts is a database server's."""
-    return connection.vendor == "postgresql"
+    return database.current().on_server
 
 
 def moment() -> dt.datetime | Func:

@@ -14,8 +14,9 @@ import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from django.core.management import call_command
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connection, connections
@@ -33,9 +34,19 @@ if TYPE_CHECKING:
     from runs.mcp_client import StdioBinding
 
 
-class Database:
-    """One database with one FIFO writer thread, a few readers, and the engine that its wakes go to.
+WRITERS: Final = 2
+"""Writers of a database server: enough for one interpreter, which waits for the server most of the time of a write."""
 
+READERS: Final = 3
+
+_lane: ContextVar[int] = ContextVar("m3_lane", default=0)
+
+
+class Database:
+    """One database with its writer threads, a few readers, and the engine that its wakes go to.
+
+    Writes stand in line, one after the other, at one of the writers: a file has one, because it takes one writer at a
+    time; a server has several, and whatever belongs together stands in the same `lane`.
     `path` is a SQLite file of its own; None stands for the database of the settings.
     """
 
@@ -45,15 +56,28 @@ class Database:
         self.engine: Engine | None = None
         self.bindings: dict[str, StdioBinding] = {}
         """Stdio entries that the program which opened this adds to the host's list; see `runs.binding.offer`."""
-        self.writer = ThreadPoolExecutor(1, thread_name_prefix="m3-writer", initializer=self._bind)
-        self.readers = ThreadPoolExecutor(4, thread_name_prefix="m3-reader", initializer=self._bind)
+        self.writers = [
+            ThreadPoolExecutor(1, thread_name_prefix="m3-writer", initializer=self._bind)
+            for _ in range(WRITERS)
+        ]
+        self.readers = ThreadPoolExecutor(READERS, thread_name_prefix="m3-reader", initializer=self._bind)
+
+    @property
+    def writer(self) -> ThreadPoolExecutor:
+        """The writer of the calling coroutine's lane."""
+        return self.writers[_lane.get() % len(self.writers) if self.on_server else 0]
+
+    @cached_property
+    def on_server(self) -> bool:
+        """Whether a server keeps the data, not a file."""
+        return self.path is None and connection.vendor != "sqlite"
 
     @property
     def file(self) -> Path | None:
         """The SQLite file, or None where a server keeps the data."""
         if self.path is not None:
             return self.path
-        return Path(str(connection.settings_dict["NAME"])) if connection.vendor == "sqlite" else None
+        return None if self.on_server else Path(str(connection.settings_dict["NAME"]))
 
     @property
     def announces(self) -> bool:
@@ -62,14 +86,16 @@ class Database:
 
     def close_connections(self) -> None:
         """Have the threads close their connections (end of a test, of a store, of the process)."""
-        self.writer.submit(connections.close_all).result()
+        for writer in self.writers:
+            writer.submit(connections.close_all).result()
         for waiting in [self.readers.submit(connections.close_all) for _ in range(8)]:
             waiting.result()
 
     def close(self) -> None:
         """End the threads; nothing may be written through this object any more."""
         self.close_connections()
-        self.writer.shutdown()
+        for writer in self.writers:
+            writer.shutdown()
         self.readers.shutdown()
 
     def _bind(self) -> None:
@@ -81,6 +107,12 @@ DEFAULT = Database()
 """The installation's own database."""
 
 _current: ContextVar[Database] = ContextVar("m3_database", default=DEFAULT)
+
+
+def stand_in(lane: int) -> None:
+    """From here on the writes of the calling task, and of tasks that it starts, come one after the other, each after
+    those of the same lane that were asked for before it. Without a word it is lane 0."""
+    _lane.set(lane)
 
 
 def current() -> Database:

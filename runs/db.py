@@ -1,6 +1,7 @@
 """The one way from async code to the database: one boundary, one sync function, one transaction.
 
-All engine writes of one database go through a single FIFO thread, which on SQLite is one of those that take turns
+Writes that belong together, such as those of one run, go through one FIFO thread, in the order in which they were asked
+for (`runs.database.stand_in`). On SQLite there is one for all, and it is one of those that take turns
 (`runs.sqlite_turns`). Reads get threads of their own.
 """
 
@@ -28,7 +29,7 @@ TRIES = 4
 
 
 async def write(boundary: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run `boundary` in the writer thread inside one transaction; on-commit hooks run before this returns.
+    """Run `boundary` in a writer thread inside one transaction; on-commit hooks run before this returns.
 
     A caller that is cancelled meanwhile does not undo the boundary: it commits or fails as a whole. One that lost a
     race on PostgreSQL (`runs.races`), or its connection before the commit, is begun anew, so a boundary reads what it

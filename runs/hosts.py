@@ -70,9 +70,9 @@ def within_reach(place: Any = None) -> Q:
     return Q(pin=None) | Q(pin=place or here()) if shared() else Q()
 
 
-def out_of_reach() -> Q:
-    """The runs that only workers of another host may drive."""
-    return Q(pin__isnull=False) & ~Q(pin=here()) if shared() else Q(pk__in=[])
+def out_of_reach(place: Any = None) -> Q:
+    """The runs that only workers of another host may drive; `place` as for `within_reach`."""
+    return Q(pin__isnull=False) & ~Q(pin=place or here()) if shared() else Q(pk__in=[])
 
 
 def pin(run_id: int) -> None:

@@ -18,7 +18,7 @@ from runs import clock, engines, hosts, row_writes, write_behind
 from runs.errors import LeaseLost, SessionBusyError
 from runs.models import LONG_AGO, Run
 from runs.models.run import RunQuerySet
-from runs.prepared import Asked, Param, Update, UpdateOne, together
+from runs.prepared import Asked, Param, Rows, Update, UpdateOne, together
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,16 @@ _CLAIM = UpdateOne(
     ),
     ("lease_token", "wake_seq"),
 )
+_BUSY: Rows[tuple[int]] = Rows(
+    lambda: (
+        _the_run()
+        .filter(
+            Q(lease_until__gt=_now())
+            | (~Q(wake_seq=F("seen_seq")) & hosts.out_of_reach(Param.of(Run, "pin", "here")))
+        )
+        .values_list("pk")
+    )
+)
 _RENEW = Update(lambda: (_held(), {"lease_until": _until()}))
 _RELEASE = UpdateOne(
     lambda: (
@@ -118,8 +128,7 @@ def claiming(run_id: int, owner: str) -> Asked[tuple[int, ...] | None]:
 def claimed(run_id: int, owner: str, row: tuple[int, ...] | None) -> Lease | None:
     """What `claim` gives and raises."""
     if row is None:
-        due_elsewhere = ~Q(wake_seq=F("seen_seq")) & hosts.out_of_reach()
-        if Run.objects.filter(Q(lease_until__gt=clock.moment()) | due_elsewhere, pk=run_id).exists():
+        if _BUSY(run=run_id, here=hosts.here(), now=clock.now()):
             raise SessionBusyError(f"Run {run_id} is another worker's to drive; that one will see the wake.")
         return None
     token, seen = row

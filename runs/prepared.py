@@ -184,7 +184,8 @@ def _fixed(sql: str, params: Sequence[Any]) -> Statement:
 
 def cached(key: Any, make: Callable[[], T]) -> T:
     """What was made for the calling thread's connection, made now if it was not yet."""
-    kept: dict[str, Any] = current().__dict__
+    waiting = write_behind.active()
+    kept: dict[str, Any] = (waiting.at if waiting else current()).__dict__
     cache = kept.get(_CACHE)
     if cache is None:
         cache = kept[_CACHE] = {}

@@ -58,7 +58,7 @@ def _insert_later(waiting: Kept, row: Model, values: Values) -> None:
     known.append((row, values))
     if row.pk is not None:
         waiting.rows[model, row.pk] = values
-    row._state.adding, row._state.db = False, current().alias
+    row._state.adding, row._state.db = False, waiting.at.alias
 
 
 def _store(write: _Saving | _Inserting) -> None:

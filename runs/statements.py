@@ -68,18 +68,19 @@ class Statement:
     """`sql` with placeholders, and what stands for them: `Param`s, and values that never change."""
 
     def __init__(self, sql: str, params: Sequence[Any]) -> None:
+        self.at: Any = current()
+        """The connection that it is made for."""
         self.params = params
         self.names = frozenset(_NAMES.findall(sql))
         """Every quoted name in it, so of every table that it reads or changes."""
         # For SQLite as its driver wants it; the other form is for whoever looks on.
-        on_postgres = current().vendor == "postgresql"
+        on_postgres = self.at.vendor == "postgresql"
         self.sql, self.native = (sql, sql if on_postgres else sql.replace("%s", "?").replace("%%", "%"))
 
     def given(self, values: Mapping[str, Any], *, rows: bool = False) -> Given:
         """With the values of its parameters, and whether it gives rows."""
-        at = current()
         given = [
-            param.prepared(values[param.name], at) if isinstance(param, Param) else param
+            param.prepared(values[param.name], self.at) if isinstance(param, Param) else param
             for param in self.params
         ]
         return Given(self, given, rows)
@@ -100,7 +101,7 @@ Result = tuple[Sequence[Any], int]
 
 def carry_out(given: Sequence[Given]) -> list[Result]:
     """Carry out one after the other, on PostgreSQL in one round trip. Raises as Django's cursors do."""
-    at: Any = current()
+    at = given[0].statement.at
     at.validate_no_broken_transaction()
     at.ensure_connection()
     if at.queries_logged or any(not isinstance(wrapper, Own) for wrapper in at.execute_wrappers):

@@ -12,6 +12,7 @@ be asked again.
 from __future__ import annotations
 
 import datetime as dt
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar, cast
@@ -26,8 +27,8 @@ T = TypeVar("T")
 M = TypeVar("M", bound=Model)
 Values = dict[str, Any]
 
-_KEPT = "m3_kept"
-"""The attribute of a connection that is in `kept`."""
+_here = threading.local()
+"""What waits in the transaction of the calling thread, as `waiting`."""
 
 
 class Waiting(Protocol):
@@ -43,7 +44,9 @@ class Waiting(Protocol):
 class Kept(statements.Own):
     """What waits in one transaction."""
 
-    def __init__(self) -> None:
+    def __init__(self, at: Any) -> None:
+        self.at = at
+        """The connection of the transaction."""
         self.rows: dict[tuple[type[Model], Any], Values] = {}
         """The values of rows whose writes wait and can take more."""
         self.inserts: dict[type[Model], list[tuple[Model, Values]]] = {}
@@ -108,7 +111,7 @@ class Kept(statements.Own):
         if not self._ours:
             if sql.startswith("SAVEPOINT"):
                 self.end()
-                setattr(current(), _KEPT, None)
+                _here.waiting = None
             self._through(())
             self._held.clear()
         return execute(sql, params, many, context)
@@ -156,20 +159,18 @@ def kept() -> Iterator[None]:
     if any(isinstance(wrapper, Kept) for wrapper in at.execute_wrappers):
         yield
         return
-    waiting = Kept()
-    setattr(at, _KEPT, waiting)
+    waiting = _here.waiting = Kept(at)
     try:
         with at.execute_wrapper(waiting):
             yield
             waiting.end()
     finally:
-        setattr(at, _KEPT, None)
+        _here.waiting = None
 
 
 def active() -> Kept | None:
     """Where the calling thread's writes wait now; None if they do not."""
-    found: Kept | None = getattr(current(), _KEPT, None)
-    return found
+    return getattr(_here, "waiting", None)
 
 
 def carry_out(given: Sequence[Given]) -> list[Result]:

@@ -69,11 +69,12 @@ class Elsewhere:
         command = [sys.executable, __file__, "answers", url]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.pid = self._process.pid
-        self._answered = Moments()
+        self._answered, self._talking = Moments(), threading.Lock()
         threading.Thread(target=follow, args=(self._process.stdout, self._answered), daemon=True).start()
 
     def tell(self, run: str) -> None:
-        print(run, file=self._process.stdin, flush=True)
+        with self._talking:
+            print(run, file=self._process.stdin, flush=True)
 
     def answer(self, run: str) -> tuple[float, float]:
         self.tell(run)

@@ -13,7 +13,9 @@ import queue
 import random
 import sys
 import time
+import traceback
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TextIO
 
 PATIENCE = 60.0
@@ -24,6 +26,9 @@ WAITS, GOES_ON, LINE, ENDED = "waits", "goes on", "line", "ended"
 
 IN_FLIGHT = 64
 """Runs that are under way at the same time when it is throughput that is measured."""
+
+PEOPLE = 2
+"""Threads that start and answer runs when it is throughput that is measured."""
 
 Happened = tuple[str, str, float]
 """A moment, the run's name and the time."""
@@ -112,23 +117,36 @@ def throughput(
 ) -> dict[str, float]:
     """`count` runs from start to end, `IN_FLIGHT` at a time, each answered as soon as it asks.
 
-    `helper` is the id of a process that has a part in it. Gives the seconds, and those of processor time.
+    People start and answer from `PEOPLE` threads, as requests do. `helper` is the id of a process that has a part in it.
+    Gives the seconds, and those of processor time.
     """
     meter = Meter(helper)
-    started = ended = 0
-    while started < min(IN_FLIGHT, count):
-        start()
-        started += 1
-    while ended < count:
-        moment, run, _ = moments.next()
-        if moment == WAITS:
-            answer(run)
-        elif moment == ENDED:
-            ended += 1
-            if started < count:
-                start()
-                started += 1
+    ended = 0
+    with ThreadPoolExecutor(PEOPLE) as people:
+
+        def do(act: Callable[..., object], *args: str) -> None:
+            people.submit(act, *args).add_done_callback(_ends_if_it_fails)
+
+        for _ in range(min(IN_FLIGHT, count)):
+            do(start)
+        left = count - min(IN_FLIGHT, count)
+        while ended < count:
+            moment, run, _ = moments.next()
+            if moment == WAITS:
+                do(answer, run)
+            elif moment == ENDED:
+                ended += 1
+                if left:
+                    left -= 1
+                    do(start)
     return meter.read()
+
+
+def _ends_if_it_fails(done: Future[object]) -> None:
+    """A program in which somebody's act failed measures nothing."""
+    if error := done.exception():
+        traceback.print_exception(error)
+        os._exit(1)
 
 
 class Meter:

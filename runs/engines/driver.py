@@ -13,7 +13,7 @@ from typing import Any
 
 from django.db import DatabaseError
 
-from runs import clock, db, hosts, lease, notices
+from runs import clock, database, db, hosts, lease, notices
 from runs.errors import SessionBusyError
 from runs.gate import Gate
 from runs.models import Run
@@ -110,6 +110,7 @@ class Driver:
             self.kick(run_id)  # a kick that came after the task had given the run back
 
     async def _drive(self, run_id: int, driven: Driven) -> None:
+        database.stand_in(run_id)
         try:
             wake_at = await advance(
                 run_id,

@@ -43,9 +43,10 @@ def begin(run_id: int, owner: str) -> tuple[Lease, View | Parked] | None:
     Where a session was left behind, its end comes first, and no pass is made.
     """
     with write_behind.kept():
-        # Before it is known whether it may be claimed: all of it is one round trip to a server.
+        # A server is asked before it is known whether the run may be claimed: all of it is one round trip.
+        early = asked(run_id) if clock.is_shared() else []
         unreachable, row, *answers = prepared.together(
-            binding.needs(run_id), lease.claiming(run_id, owner), *asked(run_id)
+            binding.needs(run_id), lease.claiming(run_id, owner), *early
         )
         held = lease.claimed(run_id, owner, row)
         if held is None:
@@ -53,7 +54,7 @@ def begin(run_id: int, owner: str) -> tuple[Lease, View | Parked] | None:
         if unreachable:
             lease.give_up(held)
             return None
-        view = loaded(held, answers)
+        view = loaded(held, answers) if early else load(held)
         return held, view if left_behind(view) else _pass(held, view, busy=False)
 
 
