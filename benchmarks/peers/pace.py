@@ -117,8 +117,8 @@ def throughput(
 ) -> dict[str, float]:
     """`count` runs from start to end, `IN_FLIGHT` at a time, each answered as soon as it asks.
 
-    People start and answer from `PEOPLE` threads, as requests do. `helper` is the id of a process that has a part in it.
-    Gives the seconds, and those of processor time.
+    People start and answer from `PEOPLE` threads, as requests do. `helper` is the id of a process that has a part in
+    it. Gives the seconds, and those of processor time.
     """
     meter = Meter(helper)
     ended = 0
