@@ -109,7 +109,7 @@ class Kept(statements.Own):
         """A statement is about to be carried out that Django or others made. From a savepoint on, which might be rolled
         back to, nothing waits any more."""
         if not self._ours:
-            if sql.startswith("SAVEPOINT"):
+            if str(sql).startswith("SAVEPOINT"):
                 self.end()
                 _here.waiting = None
             self._through(())
