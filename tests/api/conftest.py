@@ -72,3 +72,8 @@ def fields_of(response: Any) -> list[list[str | int]]:
     """The paths that a 422 names."""
     assert response.status_code == 422, response.content
     return [field["path"] for field in response.json()["error"]["details"]["fields"]]
+
+
+@pytest.fixture
+def caller(calling: Callable[[User], Caller], alice: User) -> Caller:
+    return calling(alice)

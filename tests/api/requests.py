@@ -61,3 +61,12 @@ def error_code(response: Any) -> str:
     error = response.json()["error"]
     assert error["error_code"] == error["details"]["error_code"]
     return str(error["error_code"])
+
+
+def decide(caller: Caller, round_: Round, decision: str = "allow", **more: Any) -> Any:
+    body = {"request_id": round_.pk, "decision": decision, "remember": False, **more}
+    return caller.post(f"runs/{round_.run_id}/approve", body)
+
+
+def fresh(round_: Round) -> Round:
+    return Round.objects.select_related("run", "turn").get(pk=round_.pk)

@@ -25,11 +25,6 @@ TWO = [
 ]
 
 
-@pytest.fixture
-def caller(calling: Calling, alice: User) -> Caller:
-    return calling(alice)
-
-
 def answer(caller: Caller, round_: Round, answers: Any, **more: Any) -> Any:
     return caller.post(f"runs/{round_.run_id}/answer", {"answers": answers, **more})
 

@@ -20,11 +20,6 @@ MakeRound = Callable[..., Round]
 VERDICT = {"effect": "ask", "code": "no_rule", "reason": "No rule covers it.", "rule_id": None}
 
 
-@pytest.fixture
-def caller(calling: Calling, alice: User) -> Caller:
-    return calling(alice)
-
-
 def test_a_call_is_shown_with_its_name_its_arguments_and_words_to_decide_by(
     caller: Caller, make_round: MakeRound
 ) -> None:

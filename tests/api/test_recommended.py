@@ -48,11 +48,6 @@ SECONDS = dt.timedelta(seconds=600)
 
 
 @pytest.fixture
-def caller(calling: Calling, alice: User) -> Caller:
-    return calling(alice)
-
-
-@pytest.fixture
 def ask(make_run: MakeRun) -> Callable[..., Round]:
     """An ask as the worker opens it."""
 
