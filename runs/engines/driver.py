@@ -45,6 +45,8 @@ class Driver:
         self.stopping = asyncio.Event()
         self.left: set[int] = set()
         """Runs that were given back unfinished because this worker stops."""
+        self.all_given_back = True
+        """Whether all of them were; one that was not is free once its lease has run out."""
         self._waking: set[asyncio.Future[None]] = set()
 
     @property
@@ -131,6 +133,8 @@ class Driver:
             # The lease runs out and the sweep tries again; a run that cannot be driven must not take others along.
             log.exception("run %s could not be driven", run_id)
             driven.signal.clear()
+            if self.stopping.is_set():
+                self.all_given_back = False
             return
         if wake_at is not None:
             delay = (wake_at - await db.read(clock.now)).total_seconds()

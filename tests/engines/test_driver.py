@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.db import OperationalError
 
 from runs.engines import driver as driver_module
 from runs.engines.driver import Driver
@@ -22,6 +23,7 @@ class Advance:
         self.waits: dict[int, Callable[[], None]] = {}
         self.busy: set[int] = set()
         self.cancelled: list[int] = []
+        self.fails_to_give_back = False
 
     async def __call__(
         self, run_id: int, *, stopping: asyncio.Event, waits: Callable[[], None], **rest: Any
@@ -35,6 +37,8 @@ class Advance:
             await self.going[run_id].wait()
         except asyncio.CancelledError:
             self.cancelled.append(run_id)
+            if self.fails_to_give_back:
+                raise OperationalError("the database is away") from None
             raise
 
 
@@ -121,6 +125,17 @@ async def test_a_word_about_a_run_of_somebody_else_starts_nothing(advance: Advan
     assert (mine.signal.is_set(), list(driver.active)) == (True, [1])
     mine.signal.clear()
     await driver.stop()
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_a_driver_that_stops_knows_whether_all_was_given_back(advance: Advance, fails: bool) -> None:
+    driver = Driver(gate=None, places=3)  # type: ignore[arg-type]
+    driver.kick(1)
+    await settle()
+
+    advance.fails_to_give_back = fails
+    await driver.stop()
+    assert driver.all_given_back is not fails
 
 
 async def test_a_driver_that_stops_cuts_what_takes_too_long_and_knows_what_it_left(advance: Advance) -> None:

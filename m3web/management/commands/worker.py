@@ -44,11 +44,20 @@ class Command(BaseCommand):
         worker = chosen.worker(PolicyGate(), places)
         self._say(f"Worker {worker.owner} drives up to {places} runs at once.")
         asyncio.run(work(worker, within, self._say))
-        self._say(f"Worker {worker.owner} has ended. Its runs are free for others.")
+        self._say(f"Worker {worker.owner} has ended. {_left(worker)}")
 
     def _say(self, line: str) -> None:
         self.stdout.write(line)
         sys.stdout.flush()
+
+
+def _left(worker: Worker) -> str:
+    if worker.driver.all_given_back:
+        return "Its runs are free for others."
+    seconds = settings.M3.lease_seconds
+    return (
+        f"Not every run could be given back; the log says why. Others take them within {seconds:g} seconds."
+    )
 
 
 async def work(worker: Worker, within: float, say: Callable[[str], None]) -> None:
