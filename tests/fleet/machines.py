@@ -149,12 +149,16 @@ class Machine:
 
     def hears(self, wanted: bool) -> None:
         """Wait until its web server has noticed that hints get through, or that they do not. A page has to be open."""
+        wait_for(
+            lambda: self.noticed_that_it_hears() is wanted,
+            f"{self.name} to hear: {wanted}",
+            patience=PATIENCE,
+        )
 
-        def noticed() -> bool:
-            log = self._log_of("web")
-            return (log.rfind(DEAF) <= log.rfind(HEARS)) is wanted
-
-        wait_for(noticed, f"{self.name} to hear: {wanted}", patience=PATIENCE)
+    def noticed_that_it_hears(self) -> bool:
+        """What its web server last noticed of it. It looks only while a page is open."""
+        log = self._log_of("web")
+        return log.rfind(DEAF) <= log.rfind(HEARS)
 
     def sign_in(self) -> str:
         """Alice signs in here; gives her cookie."""

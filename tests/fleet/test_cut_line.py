@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from runs.consumers import START_ANEW
-from tests.fleet.machines import PATIENCE, Fleet, Started
+from tests.fleet.machines import PATIENCE, Fleet, Machine, Started
 from tests.fleet.network import Silence
+from tests.fleet.open_page import OpenPage
 from tests.mcp.bindings import wait_for
 
 ANSWERED_WITHIN = 40.0
@@ -79,7 +80,9 @@ def test_a_machine_that_was_cut_off_works_again_by_itself_and_its_open_pages_hea
         fleet.network.cut("a", how)
         missed = fleet.start(fleet.b, "asks")
         pause = missed.pause(fleet.b)
-        fleet.a.hears(False)
+        wait_for(
+            lambda: may_miss_hints(fleet.a, page), "the machine or its page to notice", patience=PATIENCE
+        )
         wait_for(lambda: nothing_holds(fleet), "every connection to count as broken", patience=PATIENCE)
         heard = len(page.told)
         fleet.network.heal("a")
@@ -93,6 +96,12 @@ def test_a_machine_that_was_cut_off_works_again_by_itself_and_its_open_pages_hea
             page.shows(lambda: later.pauses(fleet.a), since=heard, type="pause", run_id=later.run)
             assert fleet.answer(fleet.b, later.pause(fleet.b)).status_code == 200
             assert (missed.ended(), later.ended()) == (("completed", None),) * 2
+
+
+def may_miss_hints(machine: Machine, page: OpenPage) -> bool:
+    """Whether the machine has noticed that hints do not get through; or its page was told to connect anew already,
+    because a last hint came when nobody could be asked any more whether it may be passed on."""
+    return START_ANEW in page.closed_with or not machine.noticed_that_it_hears()
 
 
 def nothing_holds(fleet: Fleet) -> bool:
