@@ -7,12 +7,12 @@ cut off without the ledger showing it, and the run can be deleted without a hole
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from django.utils import timezone
 
-from runs import chains, row_writes
+from runs import chains, row_writes, write_behind
 from runs.canonical import digest
 from runs.models import Account, Ledger, LedgerEntry, Run, User
 from runs.prepared import Param, Rows
@@ -69,9 +69,17 @@ def note(
     return entry
 
 
-def note_head(run: Run) -> LedgerEntry:
-    """Note how far the history of a run has come; `run` carries the number and hash of its last event."""
-    return note(run.account_id, None, HEAD, run_subject(run.pk), head_facts(run), actor_name="worker")
+def note_head(run: Run) -> None:
+    """Note how far the history of a run has come; `run` carries the number and hash of its last event.
+
+    Where writes wait (`runs.write_behind`) it is noted after all of them, since it comes last.
+    """
+    write_behind.at_end(_note_heads, (run.account_id, run_subject(run.pk), head_facts(run)))
+
+
+def _note_heads(heads: Sequence[tuple[int, str, dict[str, Any]]]) -> None:
+    for account_id, subject, facts in heads:
+        note(account_id, None, HEAD, subject, facts, actor_name="worker")
 
 
 def head_facts(run: Run) -> dict[str, Any]:

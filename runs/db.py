@@ -40,6 +40,13 @@ async def write(boundary: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
     )
 
 
+async def steps(job: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run `job` in a writer thread; it makes its own transactions, short ones, and may be begun anew as `read` is."""
+    return await _submit(
+        database.current().writer, partial(_outside_transaction, partial(job, *args, **kwargs))
+    )
+
+
 async def read(query: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a read-only `query` outside any transaction."""
     return await _submit(

@@ -100,7 +100,10 @@ Result = tuple[Sequence[Any], int]
 
 
 def carry_out(given: Sequence[Given]) -> list[Result]:
-    """Carry out one after the other, on PostgreSQL in one round trip. Raises as Django's cursors do."""
+    """Carry out one after the other, on PostgreSQL in one round trip if it is in a transaction.
+
+    Raises as Django's cursors do.
+    """
     at = given[0].statement.at
     at.validate_no_broken_transaction()
     at.ensure_connection()
@@ -113,8 +116,9 @@ def carry_out(given: Sequence[Given]) -> list[Result]:
 
 
 def _on_postgres(at: Any, given: Sequence[Given]) -> list[Result]:
-    if len(given) == 1:
-        return [_plainly(_binding(at), given[0])]
+    # Outside of a transaction the driver would go on counting on what an aborted pipeline was to prepare.
+    if len(given) == 1 or not at.in_atomic_block:
+        return [_plainly(_binding(at), one) for one in given]
     cursors = [_binding(at) for _ in given]
     with at.connection.pipeline():
         for cursor, one in zip(cursors, given, strict=True):

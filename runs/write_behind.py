@@ -159,13 +159,14 @@ def kept() -> Iterator[None]:
     if any(isinstance(wrapper, Kept) for wrapper in at.execute_wrappers):
         yield
         return
-    waiting = _here.waiting = Kept(at)
+    before, waiting = active(), Kept(at)
+    _here.waiting = waiting
     try:
         with at.execute_wrapper(waiting):
             yield
             waiting.end()
     finally:
-        _here.waiting = None
+        _here.waiting = before
 
 
 def active() -> Kept | None:

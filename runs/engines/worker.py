@@ -114,7 +114,7 @@ class Worker:
     async def _sweep(self) -> None:
         """Start what is due. A database server that is gone for a while ends nothing: the next sweep looks again."""
         try:
-            due = await db.write(sweep)
+            due = await db.steps(sweep)
             # In any order: those that this worker must leave to others keep none from it.
             random.shuffle(due)
             for run_id in due[: self._most()]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from functools import partial
+from typing import TypeVar
 
 from django.db import IntegrityError, transaction
 
@@ -17,26 +17,27 @@ log = logging.getLogger(__name__)
 
 BATCH = 500
 
+K = TypeVar("K")
+
 
 def sweep() -> list[int]:
     """Wake sleepers, let questions go on, expire overdue rounds, and return the ids of runs that are due, free and
     not pinned elsewhere.
 
-    The slow way behind every hint: whatever was missed is found here.
+    The slow way behind every hint: whatever was missed is found here. Each change is a transaction of its own, so call
+    this outside of any: whoever ended several runs in one would hold the account's ledger and wait for a run, whose
+    holder may want the ledger.
     """
     now = clock.now()
     sleepers = Run.objects.sleepers(now).values_list("pk", flat=True)[:BATCH]
-    overdue = Round.objects.overdue(now).values_list("run", "pk")[:BATCH]
-    going_on = Round.objects.going_on(now).values_list("run", "pk")[:BATCH]
-    changes: list[tuple[int, str, object, Callable[[], object]]] = [
-        *((run_id, "a sleeping run", run_id, partial(lease.wake, run_id)) for run_id in sleepers),
-        *((run_id, "a question", key, partial(_go_on, key)) for run_id, key in going_on),
-        *((run_id, "an overdue pause", key, partial(_expire, key)) for run_id, key in overdue),
-    ]
-    # Every run that is changed stays locked to the end of the transaction: younger ones first, as everywhere
-    # (`control.lock_family`), so that nobody who waits for one of these holds another.
-    for _, what, key, change in sorted(changes, key=lambda each: -each[0]):
-        _alone(what, key, change)
+    overdue = Round.objects.overdue(now).values_list("pk", flat=True)[:BATCH]
+    going_on = Round.objects.going_on(now).values_list("pk", flat=True)[:BATCH]
+    for run_id in sleepers:
+        _alone("a sleeping run", run_id, lease.wake)
+    for round_id in going_on:
+        _alone("a question", round_id, _go_on)
+    for round_id in overdue:
+        _alone("an overdue pause", round_id, _expire)
     return list(Run.objects.due(now).filter(hosts.within_reach()).values_list("pk", flat=True)[:BATCH])
 
 
@@ -53,10 +54,10 @@ def _expire(round_id: str) -> None:
     rounds.expire(round_rows.lock(round_id))
 
 
-def _alone(what: str, key: object, change: Callable[[], object]) -> None:
+def _alone(what: str, key: K, change: Callable[[K], object]) -> None:
     """One row that cannot be changed must not keep the others waiting, nor end the process at every start."""
     try:
         with transaction.atomic():
-            change()
+            change(key)
     except (M3Error, ValueError, IntegrityError):
         log.exception("%s (%s) could not be moved on", what, key)

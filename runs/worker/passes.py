@@ -112,7 +112,7 @@ def _settled(view: View) -> View:
     if not answered and not rested:
         return view
     rounds = [round_ for round_ in view.rounds if round_ not in answered]
-    return view_of(view.run, view.turns, view.turn, view.all_steps, rounds, at=view.at)
+    return view_of(view.run, view.turns, view.turn, view.all_steps, rounds, at=view.at, seen=view.seen)
 
 
 def _applied(view: View, proposals: Sequence[Proposal]) -> View:
@@ -124,8 +124,8 @@ def _applied(view: View, proposals: Sequence[Proposal]) -> View:
     # The clock is a question to the server: asked again only where a sleep may be over as soon as it begins.
     at = clock.now() if any(step.kind == StepKind.SLEEP for step in new) else view.at
     if view.turn.status == TurnStatus.FINISHED:
-        return view_of(view.run, view.turns, None, steps, [], at=at)
-    return view_of(view.run, view.turns, view.turn, steps, view.rounds, at=at)
+        return view_of(view.run, view.turns, None, steps, [], at=at, seen=view.seen)
+    return view_of(view.run, view.turns, view.turn, steps, view.rounds, at=at, seen=view.seen)
 
 
 def _is_over(view: View) -> bool:
@@ -138,7 +138,7 @@ def _is_over(view: View) -> bool:
 def _park(held: Lease, view: View) -> Parked:
     rests = [*(until(step) for step in view.sleeping()), view.rests_until()]
     wanted = min((at for at in rests if at is not None), default=None)
-    newer = journal.park(held, view.run.wake_seq, wanted)
+    newer = journal.park(held, view.seen, wanted)
     return Parked(newer_wake=newer, sleeps_until=wanted)
 
 

@@ -44,6 +44,8 @@ class View:
     """Steps of any turn that have ended before the task that their server works on."""
     at: dt.datetime
     """The moment, by the clock that counts."""
+    seen: int
+    """The last wake of the run when it was read: this is what it is looked at for."""
 
     def open_calls(self) -> list[Step]:
         """Operations that could be driven now: open, and waiting neither for a person nor for a server's task."""
@@ -103,7 +105,7 @@ def loaded(lease: Lease, answers: Sequence[Any]) -> View:
     write_behind.hold(run)
     turn = next((each for each in all_turns if each.status != TurnStatus.FINISHED), None)
     own = [round_ for round_ in rounds if turn and round_.turn_id == turn.pk]
-    return view_of(run, all_turns, turn, steps, own, at=clock.now())
+    return view_of(run, all_turns, turn, steps, own, at=clock.now(), seen=run.wake_seq)
 
 
 def run_of(lease: Lease) -> Run:
@@ -125,6 +127,7 @@ def view_of(
     rounds: Sequence[Round],
     *,
     at: dt.datetime,
+    seen: int,
 ) -> View:
     """The view that these rows give: every turn and step of the run, the current turn, its rounds that are not over."""
     return View(
@@ -137,6 +140,7 @@ def view_of(
         journal=_journal(run, all_turns, steps, turn),
         forsaken=[step for step in steps if task_facts.forsaken(step) is not None],
         at=at,
+        seen=seen,
     )
 
 

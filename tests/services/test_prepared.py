@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
-from django.db import connection
-from django.db.models import F
+from django.db import DataError, connection, transaction
+from django.db.models import ExpressionWrapper, F, IntegerField
 from django.test.utils import CaptureQueriesContext
 
 from runs.models import Run, Turn
-from runs.prepared import Number, Param, Rows, Update
+from runs.prepared import Number, Param, Rows, Update, together
 from runs.run_states import TurnStatus
 
 OF_RUN = Param("run", Run._meta.pk)
@@ -93,3 +94,17 @@ def test_an_update_changes_what_it_says_and_tells_how_many_rows(make_run: Callab
     assert update(run=0, metadata={}) == 0
     rows = Run.objects.order_by("pk").values_list("pk", "wake_seq", "metadata")
     assert list(rows) == [(run.pk, 3, {"n": 2}), (other.pk, 1, {})]
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite divides by zero")
+@pytest.mark.django_db(transaction=True)
+def test_questions_of_which_one_fails_leave_the_connection_as_it_was(make_run: Callable[..., Run]) -> None:
+    run = make_run()
+    by_zero = ExpressionWrapper(F("wake_seq") / (F("wake_seq") - F("wake_seq")), output_field=IntegerField())
+    fails: Rows[tuple[int]] = Rows(lambda: Run.objects.filter(pk=OF_RUN).values_list(by_zero))
+    fine: Rows[tuple[int]] = Rows(lambda: Run.objects.filter(pk=OF_RUN).values_list("wake_seq"))
+    for within in (nullcontext, transaction.atomic):
+        for _ in range(4):  # more often than it takes until a statement is prepared
+            with pytest.raises(DataError), within():
+                together(fails.asked(run=run.pk), fine.asked(run=run.pk))
+            assert fine(run=run.pk) == [(1,)]

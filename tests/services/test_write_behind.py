@@ -13,6 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from runs import clock, events, lease, prepared, row_writes, write_behind
 from runs.models import Event, Run, Step, Turn
 from runs.prepared import Param, Rows, Update
+from runs.worker.view import load
 
 OF_RUN = Param("run", Run._meta.pk)
 TURNS: Rows[Turn] = Rows(lambda: Turn.objects.filter(run=OF_RUN))
@@ -278,6 +279,19 @@ def test_an_instance_is_held_no_longer_once_its_row_was_changed_past_it(
         range(1, 4 if way == "by another instance" else 3)
     )
     assert Run.objects.get(pk=run.pk).wake_seq == (3 if way == "by a statement" else 2)
+
+
+def test_a_run_that_is_woken_while_it_is_looked_at_is_not_given_back_for_good(
+    make_run: Callable[..., Run],
+) -> None:
+    run = make_run()
+    held = lease.claim(run.pk, "a worker")
+    assert held is not None
+    with waiting():
+        seen = load(held).seen
+        lease.wake(run.pk)
+        assert lease.release(held, seen=seen) is True
+    assert Run.objects.values_list("wake_seq", "seen_seq", "lease_owner").get() == (2, 1, None)
 
 
 def test_several_questions_are_answered_in_their_order_each_seeing_what_went_before(
