@@ -47,17 +47,27 @@ def note(
     in a transaction: whoever holds the ledger and waits for a run could wait for somebody who waits for the ledger.
     """
     account_id = account if isinstance(account, int) else account.pk
-    ledger = _LEDGER.first(account=account_id)
-    if ledger is None:
+    ledger = _locked(account_id, _LEDGER(account=account_id))
+    return _append(ledger, actor, action, subject, dict(facts or {}), actor_name)
+
+
+def _locked(account_id: int, found: Sequence[Ledger]) -> Ledger:
+    if not found:
         Ledger.objects.get_or_create(account_id=account_id)
-        (ledger,) = _LEDGER(account=account_id)
+        found = _LEDGER(account=account_id)
+    return found[0]
+
+
+def _append(
+    ledger: Ledger, actor: User | None, action: str, subject: str, facts: dict[str, Any], actor_name: str
+) -> LedgerEntry:
     ledger.seq += 1
     entry = LedgerEntry(
-        account_id=account_id,
+        account_id=ledger.account_id,
         seq=ledger.seq,
         action=action,
         subject=subject,
-        facts=dict(facts or {}),
+        facts=facts,
         actor=actor,
         actor_name=actor.get_username() if actor else actor_name,
         at=timezone.now(),
@@ -74,12 +84,15 @@ def note_head(run: Run) -> None:
 
     Where writes wait (`runs.write_behind`) it is noted after all of them, since it comes last.
     """
-    write_behind.at_end(_note_heads, (run.account_id, run_subject(run.pk), head_facts(run)))
+    account_id = run.account_id
+    head = account_id, run_subject(run.pk), head_facts(run)
+    write_behind.at_end(_note_heads, head, _LEDGER.asked(account=account_id), key=account_id)
 
 
-def _note_heads(heads: Sequence[tuple[int, str, dict[str, Any]]]) -> None:
+def _note_heads(heads: Sequence[tuple[int, str, dict[str, Any]]], answers: Sequence[Any]) -> None:
+    (found,) = answers
     for account_id, subject, facts in heads:
-        note(account_id, None, HEAD, subject, facts, actor_name="worker")
+        _append(_locked(account_id, found), None, HEAD, subject, facts, "worker")
 
 
 def head_facts(run: Run) -> dict[str, Any]:

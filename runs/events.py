@@ -36,7 +36,7 @@ _APPEND = Update(
         {"event_seq": Param.of(Run, "event_seq", "seq"), "event_head": Param.of(Run, "event_head", "hash")},
     )
 )
-_PENDING: Rows[tuple[int]] = Rows(
+PENDING: Rows[tuple[int]] = Rows(
     lambda: (
         Round.objects.filter(account=Param("account", Account._meta.pk))
         .pending()
@@ -44,6 +44,7 @@ _PENDING: Rows[tuple[int]] = Rows(
         .values_list(Number())
     )
 )
+"""How many pauses of an account wait for people."""
 
 
 def record(
@@ -131,17 +132,12 @@ def announce_round(round_: Round) -> None:
         "version": round_.version,
         "pending_count": 0,
     }
-    write_behind.at_end(_announce, (round_.account_id, hint))
+    account = round_.account_id
+    write_behind.at_end(_announce, (account, hint), PENDING.asked(account=account), key=account)
 
 
-def _announce(hints: Sequence[tuple[int, push.PauseHint]]) -> None:
-    counts = {account: pending_count(account) for account in {account for account, _ in hints}}
+def _announce(hints: Sequence[tuple[int, push.PauseHint]], answers: Sequence[Any]) -> None:
+    (((count,),),) = answers
     for account, hint in hints:
-        hint["pending_count"] = counts[account]
+        hint["pending_count"] = count
         push.after_commit((push.inbox_group(account), push.run_group(hint["run_id"])), hint)
-
-
-def pending_count(account_id: int) -> int:
-    """How many pauses of the account wait for people."""
-    ((count,),) = _PENDING(account=account_id)
-    return count

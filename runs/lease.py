@@ -180,7 +180,7 @@ def wake(run_id: int) -> None:
     write_behind.at_end(_tell_engine, run_id)
 
 
-def _tell_engine(run_ids: Sequence[int]) -> None:
+def _tell_engine(run_ids: Sequence[int], _: Sequence[Any]) -> None:
     for run_id in dict.fromkeys(run_ids):
         engines.enqueue(run_id)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import datetime as dt
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar, cast
 
@@ -29,6 +29,20 @@ Values = dict[str, Any]
 
 _here = threading.local()
 """What waits in the transaction of the calling thread, as `waiting`."""
+
+
+class Question(Protocol):
+    """As `prepared.Asked`."""
+
+    @property
+    def given(self) -> Given: ...
+
+    @property
+    def read(self) -> Callable[[Result], Any]: ...
+
+
+Act = Callable[[Sequence[T], Sequence[Any]], None]
+"""What is to be done at the end: with all its items, and the answers to its questions."""
 
 
 class Waiting(Protocol):
@@ -56,7 +70,7 @@ class Kept(statements.Own):
         self._held: dict[tuple[type[Model], Any], Model] = {}
         self._waiting: list[Waiting] = []
         self._tables: set[str] = set()
-        self._endings: dict[Callable[[Sequence[Any]], None], list[Any]] = {}
+        self._endings: dict[tuple[Act[Any], Hashable], tuple[list[Any], Sequence[Question]]] = {}
         self._ours = False
 
     def add(self, write: Waiting, table: str) -> None:
@@ -94,16 +108,20 @@ class Kept(statements.Own):
         if self._held.get((type(row), row.pk)) is not row:
             self._held.pop((type(row), row.pk), None)
 
-    def at_end(self, act: Callable[[Sequence[T]], None], item: T) -> None:
-        self._endings.setdefault(act, []).append(item)
+    def at_end(self, act: Act[T], item: T, asked: Sequence[Question], key: Hashable) -> None:
+        items, _ = self._endings.setdefault((act, key), ([], asked))
+        items.append(item)
 
     def end(self) -> None:
         """Carry out everything that waits, and what was to be done at the end."""
-        self._through(())
-        while self._endings:
-            act = next(iter(self._endings))
-            act(self._endings.pop(act))
-            self._through(())
+        while True:
+            endings, self._endings = self._endings, {}
+            results = iter(self._through([one.given for _, asked in endings.values() for one in asked]))
+            answers = [[one.read(next(results)) for one in asked] for _, asked in endings.values()]
+            if not endings:
+                return
+            for (act, _), (items, _), answered in zip(endings, endings.values(), answers, strict=True):
+                act(items, answered)
 
     def __call__(self, execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         """A statement is about to be carried out that Django or others made. From a savepoint on, which might be rolled
@@ -204,9 +222,11 @@ def changed(row: Model) -> None:
         waiting.changed(row)
 
 
-def at_end(act: Callable[[Sequence[T]], None], item: T) -> None:
-    """Have `act` called once at the end of `kept`, with all items that it was given; now if nothing waits."""
+def at_end(act: Act[T], item: T, *asked: Question, key: Hashable = None) -> None:
+    """Have `act` called at the end of `kept`, once for each `key` with all items that came under it, and the answers to
+    what is `asked`, which is the same for all of these. Now, if nothing waits."""
     if waiting := active():
-        waiting.at_end(act, item)
-    else:
-        act([item])
+        waiting.at_end(act, item, asked, key)
+        return
+    results = statements.carry_out([one.given for one in asked]) if asked else []
+    act([item], [one.read(result) for one, result in zip(asked, results, strict=True)])

@@ -45,25 +45,21 @@ Noted = tuple[WebhookEvent, Event, Run, Turn | None]
 def note(event: Event, run: Run, turn: Turn | None) -> None:
     """Store what an event is worth to the endpoints of its run's scope; nothing for most."""
     told = TOLD.get(event.type)
-    if told is not None:
-        write_behind.at_end(_store, (told, event, run, turn))
+    if told is None:
+        return
+    if run.end_user_id is None:
+        endpoints = _OF_ACCOUNT.asked(account=run.account_id)
+    else:
+        endpoints = _OF_END_USER.asked(account=run.account_id, end_user=run.end_user_id)
+    scope = run.account_id, run.end_user_id
+    write_behind.at_end(_store, (told, event, run, turn), endpoints, key=scope)
 
 
-def _store(noted: Sequence[Noted]) -> None:
-    """Each for the endpoints of its run's scope, which are looked for once."""
-    known: dict[tuple[int, int | None], list[WebhookEndpoint]] = {}
-    for told, event, run, turn in noted:
-        scope = run.account_id, run.end_user_id
-        if scope not in known:
-            known[scope] = _endpoints(*scope)
-        if known[scope]:
-            _store_one(_message_or_run(told, turn), event, run, known[scope])
-
-
-def _endpoints(account_id: int, end_user_id: int | None) -> list[WebhookEndpoint]:
-    if end_user_id is None:
-        return _OF_ACCOUNT(account=account_id)
-    return _OF_END_USER(account=account_id, end_user=end_user_id)
+def _store(noted: Sequence[Noted], answers: Sequence[Any]) -> None:
+    (endpoints,) = answers
+    if endpoints:
+        for told, event, run, turn in noted:
+            _store_one(_message_or_run(told, turn), event, run, endpoints)
 
 
 def _store_one(told: WebhookEvent, event: Event, run: Run, endpoints: Sequence[WebhookEndpoint]) -> None:

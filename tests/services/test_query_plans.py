@@ -90,7 +90,7 @@ def test_a_hint_costs_an_open_page_a_count_on_an_index_and_one_row(
         with connection.cursor() as cursor:
             cursor.execute("SET LOCAL enable_seqscan = off")
             cursor.execute("SET LOCAL enable_bitmapscan = off")
-    for count in (lambda: counts_for(actor, Filters()), lambda: events.pending_count(actor.account.pk)):
+    for count in (lambda: counts_for(actor, Filters()), lambda: events.PENDING(account=actor.account.pk)):
         told = plan(count)
         assert indexes(told) == {"round_waiting"}, told
         assert "TEMP B-TREE" not in told

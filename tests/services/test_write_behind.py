@@ -152,7 +152,7 @@ def test_a_savepoint_that_is_rolled_back_takes_along_only_what_was_written_in_it
     run = make_run()
     told: list[str] = []
 
-    def tell(items: Sequence[str]) -> None:
+    def tell(items: Sequence[str], _: Sequence[object]) -> None:
         told.extend(items)
 
     with waiting():
@@ -178,7 +178,7 @@ def test_nothing_of_a_transaction_that_fails_is_stored_and_nothing_at_its_end_is
     with suppress(ValueError), waiting():
         run.output = "lost"
         row_writes.save(run, ("output",))
-        write_behind.at_end(told.extend, 1)
+        write_behind.at_end(lambda items, _: told.extend(items), 1)
         raise ValueError("undone")
     assert (Run.objects.get(pk=run.pk).output, told) == (None, [])
     with transaction.atomic():  # and nothing of it waits for the next one
@@ -217,21 +217,24 @@ def test_what_the_database_refuses_ends_the_transaction(make_run: Callable[..., 
 
 def test_the_end_is_told_once_with_all_that_was_to_be_done(make_run: Callable[..., Run]) -> None:
     run = make_run()
-    told: list[list[int]] = []
+    told: list[tuple[list[int], object]] = []
 
-    def note(items: Sequence[int]) -> None:
-        told.append(list(items))
+    def note(items: Sequence[int], answers: Sequence[object]) -> None:
+        told.append((list(items), answers[0]))
         run.output = "at the end"
         row_writes.save(run, ("output",))
 
     with waiting():
-        write_behind.at_end(note, 1)
-        write_behind.at_end(note, 2)
+        write_behind.at_end(note, 1, OUTPUT.asked(run=run.pk))
+        write_behind.at_end(note, 2, OUTPUT.asked(run=run.pk))
+        write_behind.at_end(note, 3, OUTPUT.asked(run=0), key="another")
+        run.output = "before"
+        row_writes.save(run, ("output",))
         assert told == []
-    assert told == [[1, 2]]
+    assert told == [([1, 2], [("before",)]), ([3], [])]
     assert Run.objects.get(pk=run.pk).output == "at the end"
-    write_behind.at_end(note, 3)  # where nothing waits, at once
-    assert told == [[1, 2], [3]]
+    write_behind.at_end(note, 4, OUTPUT.asked(run=run.pk))  # where nothing waits, at once
+    assert told[2:] == [([4], [("at the end",)])]
 
 
 def test_writes_can_wait_only_inside_of_a_transaction(transactional_db: None) -> None:
