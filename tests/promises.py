@@ -331,11 +331,11 @@ KEPT_BY: Final[Mapping[str, tuple[str, ...]]] = {
         "tests/worker/test_legacy_sessions.py::test_several_held_sessions_of_a_parallel_group_wait_side_by_side",
     ),
     "A33": (
-        "tests/services/test_control.py::test_cancelling_ends_children_first_then_every_turn_and_pause",
+        "tests/services/test_control_live.py::test_cancelling_ends_children_first_then_every_turn_and_pause",
         "tests/worker/test_own_pauses.py::test_cancelling_a_run_cancels_its_children_first_and_every_card_closes",
     ),
     "A35": (
-        "tests/services/test_control.py::test_cancelling_one_child_leaves_its_siblings_and_parent_running",
+        "tests/services/test_control_live.py::test_cancelling_one_child_leaves_its_siblings_and_parent_running",
     ),
     "A36": (
         "tests/mcp/test_legacy_prompts.py::test_an_exception_of_the_callback_stops_the_call_and_its_text_stays_here",

@@ -17,6 +17,7 @@ from runs.engines.in_process import InProcess
 from runs.errors import ModelValidationError
 from runs.handles import MCPTestKit, SQLiteExecutionStore
 from runs.managed_input import SQLiteManagedInputStore
+from tests.mcp.bindings import wait_for
 
 pytestmark = pytest.mark.django_db
 
@@ -114,6 +115,7 @@ def test_the_files_of_a_store_are_their_owners_alone(tmp_path: Path) -> None:
     path = tmp_path / "executions.sqlite"
     store = SQLiteExecutionStore(path)
     with MCPTestKit(store=store):
+        wait_for((tmp_path / "executions.sqlite-wal").exists, "the first look into the file")
         modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()}
     store.close()
 
