@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.figures import Report, short, table
-from benchmarks.peers.pace import IN_FLIGHT
+from benchmarks.peers.pace import IN_FLIGHT, PEOPLE
 from benchmarks.programs import Contender, contenders, stage
 
 RUNS = 1000
@@ -41,8 +41,8 @@ def run(folder: Path, scale: float) -> Report:
         title=f"{RUNS * scale:g} tiny runs, each with one pause that is answered at once",
         table=table(["", "runs/s", "÷ DBOS", "CPU, ms/run", "runs"], list(_rows(found))),
         notes=[
-            f"Start, question, answer, next line, end; {IN_FLIGHT} runs are under way at any time (LangGraph: one "
-            "after the other, which is its fastest). CPU is that of the program's processes, without the database "
+            f"Start, question, answer, next line, end; {IN_FLIGHT} runs are under way at any time, started and "
+            f"answered from {PEOPLE} threads (LangGraph: one after the other, which is its fastest). CPU is that of the program's processes, without the database "
             "server's. What each engine does and leaves out is said at `resume_latency`; fsync is on everywhere.",
             *(_where(contender, cost) for contender, cost in costs.items()),
         ],
