@@ -42,8 +42,9 @@ def run(folder: Path, scale: float) -> Report:
         table=table(["", "runs/s", "÷ DBOS", "CPU, ms/run", "runs"], list(_rows(found))),
         notes=[
             f"Start, question, answer, next line, end; {IN_FLIGHT} runs are under way at any time, started and "
-            f"answered from {PEOPLE} threads (LangGraph: one after the other, which is its fastest). CPU is that of the program's processes, without the database "
-            "server's. What each engine does and leaves out is said at `resume_latency`; fsync is on everywhere.",
+            f"answered from {PEOPLE} threads (LangGraph: one after the other, which is its fastest). CPU is that of "
+            "the program's processes, without the database server's. What each engine does and leaves out is said at "
+            "`resume_latency`; fsync is on everywhere.",
             *(_where(contender, cost) for contender, cost in costs.items()),
         ],
     )
