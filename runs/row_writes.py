@@ -6,7 +6,7 @@ Inside `write_behind.kept` they wait; the values are those of the moment of the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from django.db.models import AutoField, Model
 
@@ -14,6 +14,10 @@ from runs import statements, write_behind
 from runs.prepared import Param, Update, cached
 from runs.statements import Given, Result, Statement, current
 from runs.write_behind import Kept, Values
+
+
+TOGETHER: Final = 20
+"""Rows that one statement inserts: each number of them is a statement of its own, whose values are limited too."""
 
 
 def save(row: Model, fields: Sequence[str]) -> None:
@@ -52,7 +56,7 @@ def insert(row: Model, *, key_needed: bool = True) -> None:
 def _insert_later(waiting: Kept, row: Model, values: Values) -> None:
     model = type(row)
     known = waiting.inserts.get(model)
-    if known is None:
+    if known is None or len(known) == TOGETHER:
         known = waiting.inserts[model] = []
         waiting.add(_Inserting(model, known), model._meta.db_table)
     known.append((row, values))

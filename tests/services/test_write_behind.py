@@ -86,6 +86,18 @@ def test_new_rows_of_a_table_are_inserted_together_and_get_their_keys_in_order(
     assert run.steps.count() == 3
 
 
+def test_very_many_new_rows_are_several_statements(make_run: Callable[..., Run]) -> None:
+    run = make_run()
+    steps = [say(run, seq) for seq in range(1, 2 * row_writes.TOGETHER + 2)]
+    with counted() as asked:
+        for step in steps:
+            row_writes.insert(step, key_needed=False)
+    assert writes(asked, "runs_step") == ["INSERT"] * 3
+    assert [(step.pk, step.seq) for step in steps] == list(
+        Step.objects.order_by("seq").values_list("pk", "seq")
+    )
+
+
 def test_a_new_row_that_is_saved_again_is_inserted_as_it_was_last(make_run: Callable[..., Run]) -> None:
     run = make_run()
     turn = Turn(run=run, index=1, message="and then", definition={}, bindings={})
