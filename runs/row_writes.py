@@ -15,7 +15,6 @@ from runs.prepared import Param, Update, cached
 from runs.statements import Given, Result, Statement, current
 from runs.write_behind import Kept, Values
 
-
 TOGETHER: Final = 20
 """Rows that one statement inserts: each number of them is a statement of its own, whose values are limited too."""
 
