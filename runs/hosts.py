@@ -36,7 +36,7 @@ def gone_after() -> dt.timedelta:
 
 def shared() -> bool:
     """Whether workers of several hosts may be on the current database."""
-    return database.current().file is None
+    return database.current().on_server
 
 
 # --- signs of life ----------------------------------------------------------------------------------------

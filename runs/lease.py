@@ -128,7 +128,7 @@ def claiming(run_id: int, owner: str) -> Asked[tuple[int, ...] | None]:
 def claimed(run_id: int, owner: str, row: tuple[int, ...] | None) -> Lease | None:
     """What `claim` gives and raises."""
     if row is None:
-        if _BUSY(run=run_id, here=hosts.here(), now=clock.now()):
+        if _BUSY(run=run_id, here=hosts.here(), **_times()):
             raise SessionBusyError(f"Run {run_id} is another worker's to drive; that one will see the wake.")
         return None
     token, seen = row

@@ -44,7 +44,7 @@ def send(channel: str, *payloads: str) -> None:
 
 def available() -> bool:
     """Whether the current database carries notices."""
-    return database.current().path is None and connection.vendor == "postgresql"
+    return database.current().on_server
 
 
 async def listen(handlers: Mapping[str, Callable[[str], None]], missed: Callable[[], None]) -> None:

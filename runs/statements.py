@@ -104,6 +104,8 @@ def carry_out(given: Sequence[Given]) -> list[Result]:
 
     Raises as Django's cursors do.
     """
+    if not given:
+        return []
     at = given[0].statement.at
     at.validate_no_broken_transaction()
     at.ensure_connection()

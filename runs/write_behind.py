@@ -145,8 +145,6 @@ class Kept(statements.Own):
         return results[len(waiting) :]
 
     def _by_us(self, given: Sequence[Given]) -> list[Result]:
-        if not given:
-            return []
         self._ours = True
         try:
             return statements.carry_out(given)
@@ -228,5 +226,5 @@ def at_end(act: Act[T], item: T, *asked: Question, key: Hashable = None) -> None
     if waiting := active():
         waiting.at_end(act, item, asked, key)
         return
-    results = statements.carry_out([one.given for one in asked]) if asked else []
+    results = statements.carry_out([one.given for one in asked])
     act([item], [one.read(result) for one, result in zip(asked, results, strict=True)])
