@@ -121,8 +121,11 @@ def _on_postgres(at: Any, given: Sequence[Given]) -> list[Result]:
     # Outside of a transaction the driver would go on counting on what an aborted pipeline was to prepare.
     if len(given) == 1 or not at.in_atomic_block:
         return [_plainly(_binding(at), one) for one in given]
+    # Not at the top: psycopg is not installed everywhere.
+    from runs.pipeline import whole
+
     cursors = [_binding(at) for _ in given]
-    with at.connection.pipeline():
+    with whole(at.connection):
         for cursor, one in zip(cursors, given, strict=True):
             cursor.execute(one.statement.native, one.values)
     return [_result(cursor, one) for cursor, one in zip(cursors, given, strict=True)]
