@@ -23,6 +23,8 @@ from benchmarks.processes import PATIENCE, ROOT
 PEERS = Path(__file__).parent / "peers"
 FASTER_POLL = 0.02
 """Seconds between two looks of a peer that polls, where it is allowed more than its default."""
+QUEUE_POLL = 0.05
+"""The same where it is a queue that is looked into."""
 
 Command = tuple[Sequence[str], Mapping[str, str]]
 """What to start, and its environment."""
@@ -39,6 +41,7 @@ class Contender:
     """Seconds over which the moments of the answers are spread: as long as the engine's polling."""
     costs: int = 1
     """By how much fewer samples are taken, because each takes so long."""
+    latency: bool = True
     throughput: bool = True
     needs: Path | None = field(default=None, compare=False)
 
@@ -164,17 +167,22 @@ def contenders(on: Stage) -> list[Contender]:
 
 
 def _dbos(store: str) -> list[Contender]:
+    looking = [str(QUEUE_POLL), "wakes"]
+    wakes = _peer("DBOS 3.4, a workflow per wake", store, "dbos", looking, wal=True, latency=False)
     if store == "PostgreSQL":  # it listens, and the answers come from a process of their own
-        return [_peer("DBOS 3.4, recv in memory", store, "dbos", ["0"])]
+        return [_peer("DBOS 3.4, recv in memory", store, "dbos", ["0"]), wakes]
     defaults = _peer("DBOS 3.4, its defaults", store, "dbos", ["0"], jitter=1.0, costs=5, throughput=False)
-    return [defaults, _peer("DBOS 3.4, polling every 20 ms, WAL", store, "dbos", [str(FASTER_POLL)])]
+    polling = _peer("DBOS 3.4, polling every 20 ms, WAL", store, "dbos", [str(FASTER_POLL)], wal=True)
+    return [defaults, polling, wakes]
 
 
-def _peer(name: str, store: str, peer: str, options: Sequence[str], **more: Any) -> Contender:
+def _peer(
+    name: str, store: str, peer: str, options: Sequence[str], *, wal: bool = False, **more: Any
+) -> Contender:
     environment = PEERS / f".venv-{peer}"
 
     def start(folder: Path, url: str) -> Command:
-        if url.startswith("sqlite") and FASTER_POLL in map(float, options):
+        if url.startswith("sqlite") and wal:
             _use_wal(url)
         python = str(environment / "bin" / "python")
         return [python, str(PEERS / f"{peer}_program.py"), url, *options], os.environ

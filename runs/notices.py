@@ -13,7 +13,9 @@ from typing import Any, Final
 
 from django.db import connection
 
-from runs import database
+from runs import database, write_behind
+from runs.prepared import cached
+from runs.statements import Given, Statement
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +31,8 @@ WEBHOOKS: Final = "m3_webhooks"
 PAUSE: Final = 0.5
 """Seconds between two attempts to connect."""
 
+_NOTIFY: Final = "SELECT pg_notify(%s, payload) FROM unnest(%s::text[]) AS payload"
+
 
 def send(channel: str, *payloads: str) -> None:
     """Tell whoever listens, at once if the thread is in no transaction, else when it commits. Blocks.
@@ -36,10 +40,8 @@ def send(channel: str, *payloads: str) -> None:
     Does nothing where no server could carry it.
     """
     if connection.vendor == "postgresql":
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT pg_notify(%s, payload) FROM unnest(%s::text[]) AS payload", [channel, list(payloads)]
-            )
+        notify = cached(_NOTIFY, lambda: Statement(_NOTIFY, ()))
+        write_behind.carry_out([Given(notify, [channel, list(payloads)], rows=False)])
 
 
 def available() -> bool:

@@ -6,6 +6,7 @@ for a statement that is carried out thousands of times that costs more than the 
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -35,6 +36,7 @@ class Param(Expression):
         super().__init__(output_field=field)
         self.name = name
         self._plain = _STORED_AS_IT_IS.get(type(_target(field)))
+        self._refers = field.is_relation
 
     @classmethod
     def of(cls, model: type[models.Model], field: str, name: str | None = None) -> Param:
@@ -47,8 +49,10 @@ class Param(Expression):
 
     def prepared(self, value: Any, connection: Any) -> Any:
         """As the driver takes it."""
-        if type(value) is self._plain and value != "":
+        if value is None or (type(value) is self._plain and not (self._refers and value == "")):
             return value
+        if type(value) is dt.datetime and value.tzinfo is not None:
+            return connection.ops.adapt_datetimefield_value(value)
         plain = value.value if isinstance(value, Enum) else value  # a driver may store a member by its name
         return self.output_field.get_db_prep_save(plain, connection)
 

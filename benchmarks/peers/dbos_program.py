@@ -2,6 +2,9 @@
 
 `dbos_program.py URL POLL` with the system database's URL and the seconds between two looks for messages, where 0 leaves
 the default. On PostgreSQL the answers come from a process of their own, as they come from a web process in ours.
+
+`dbos_program.py URL POLL wakes` lets no workflow wait: each wake of the run, so its start and its answer, is a workflow
+of its own in a queue that is looked into every POLL seconds. A run that waits is then no thread and no memory.
 """
 
 from __future__ import annotations
@@ -11,12 +14,14 @@ import sys
 import threading
 import time
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 from dbos import DBOS, DBOSClient, SetWorkflowID
 from pace import ENDED, GOES_ON, LINE, WAITS, Moments, follow, latency, serve, throughput
 
-TOPIC = "answer"
+TOPIC, ANSWERED, WAKES = "answer", "goes_on", "wakes"
+Act = Callable[[str], object]
 moments = Moments()
 
 
@@ -41,6 +46,21 @@ def tiny(run: str) -> str:
     return "Done."
 
 
+@DBOS.workflow()
+def asks(run: str) -> None:
+    ask("Which segment?")
+    moments.note(WAITS, run)
+
+
+@DBOS.workflow(name=ANSWERED)
+def goes_on(run: str, answer: str) -> str:
+    moments.note(GOES_ON, run)
+    say(answer)
+    moments.note(LINE, run)
+    moments.note(ENDED, run)  # that this workflow has ended is stored a little later
+    return "Done."
+
+
 def start() -> str:
     run = uuid.uuid4().hex
     with SetWorkflowID(run):
@@ -54,19 +74,22 @@ class InThisProcess:
 
     pid = None
 
+    def __init__(self, act: Act) -> None:
+        self._act = act
+
     def answer(self, run: str) -> tuple[float, float]:
         called = time.monotonic()
-        DBOS.send(run, "enterprise", TOPIC)
+        self._act(run)
         return called, time.monotonic()
 
     tell = answer
 
 
 class Elsewhere:
-    """Answers from a process of their own: `dbos_program.py answers URL` reads runs and writes when it answered."""
+    """Answers from a process of their own: `dbos_program.py answers URL HOW` reads runs and writes when it answered."""
 
-    def __init__(self, url: str) -> None:
-        command = [sys.executable, __file__, "answers", url]
+    def __init__(self, url: str, how: str) -> None:
+        command = [sys.executable, __file__, "answers", url, how]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.pid = self._process.pid
         self._answered, self._talking = Moments(), threading.Lock()
@@ -82,32 +105,58 @@ class Elsewhere:
         return seen["called"], seen["committed"]
 
 
-def answers(url: str) -> None:
+def answers(url: str, how: str) -> None:
     client = DBOSClient(system_database_url=url)
+
+    def send(run: str) -> None:
+        client.send(run, "enterprise", TOPIC)
+
+    def wake(run: str) -> None:
+        client.enqueue({"queue_name": WAKES, "workflow_name": ANSWERED}, run, "enterprise")
+
+    act = wake if how == WAKES else send
     for line in sys.stdin:
         run, called = line.strip(), time.monotonic()
-        client.send(run, "enterprise", TOPIC)
+        act(run)
         committed = time.monotonic()
         print(f"called\t{run}\t{called:.6f}\ncommitted\t{run}\t{committed:.6f}", flush=True)
 
 
-def main(url: str, poll: float) -> None:
+def main(url: str, poll: float, how: str) -> None:
     config: dict[str, Any] = {"name": "tiny", "system_database_url": url, "log_level": "ERROR"}
     if poll:
         config["notification_listener_polling_interval_sec"] = poll
     DBOS(config=config)
     DBOS.launch()
-    people = InThisProcess() if url.startswith("sqlite") else Elsewhere(url)
+    begin, act = _by_wakes(poll) if how == WAKES else (start, _send)
+    people = InThisProcess(act) if url.startswith("sqlite") else Elsewhere(url, how)
     serve(
         {
-            "latency": lambda count, jitter: latency(count, start, people.answer, moments, jitter=jitter),
-            "throughput": lambda count: throughput(count, start, people.tell, moments, helper=people.pid),
+            "latency": lambda count, jitter: latency(count, begin, people.answer, moments, jitter=jitter),
+            "throughput": lambda count: throughput(count, begin, people.tell, moments, helper=people.pid),
         }
     )
 
 
+def _send(run: str) -> None:
+    DBOS.send(run, "enterprise", TOPIC)
+
+
+def _by_wakes(poll: float) -> tuple[Callable[[], str], Act]:
+    """How a run is started, and answered from this process, when each wake is a workflow."""
+    queue = DBOS.register_queue(WAKES, polling_interval_sec=poll)
+
+    def begin() -> str:
+        run = uuid.uuid4().hex
+        queue.enqueue(asks, run)
+        return run
+
+    return begin, lambda run: queue.enqueue(goes_on, run, "enterprise")
+
+
 if __name__ == "__main__":
-    if sys.argv[1] == "answers":
-        answers(sys.argv[2])
-    else:
-        main(sys.argv[1], float(sys.argv[2]))
+    match sys.argv[1:]:
+        case ["answers", url, how]:
+            answers(url, how)
+        case [url, poll, *how]:
+            main(url, float(poll), *how or ["waits"])
