@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from django.db import connection
+from django.db import InterfaceError, OperationalError, connection
 
 from runs import database, write_behind
 from runs.prepared import cached
@@ -37,11 +37,17 @@ _NOTIFY: Final = "SELECT pg_notify(%s, payload) FROM unnest(%s::text[]) AS paylo
 def send(channel: str, *payloads: str) -> None:
     """Tell whoever listens, at once if the thread is in no transaction, else when it commits. Blocks.
 
-    Does nothing where no server could carry it.
+    Does nothing where no server could carry it, nor, outside of a transaction, where the connection broke.
     """
-    if connection.vendor == "postgresql":
-        notify = cached(_NOTIFY, lambda: Statement(_NOTIFY, ()))
+    if connection.vendor != "postgresql":
+        return
+    notify = cached(_NOTIFY, lambda: Statement(_NOTIFY, ()))
+    try:
         write_behind.carry_out([Given(notify, [channel, list(payloads)], rows=False)])
+    except (OperationalError, InterfaceError) as error:
+        if connection.in_atomic_block:
+            raise
+        log.info("other processes were not told (%s); they find it on their next look", str(error).strip())
 
 
 def available() -> bool:
