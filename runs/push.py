@@ -116,18 +116,25 @@ def bridged() -> bool:
 
 
 async def relay() -> None:
-    """Hand the hints of all processes to the sockets of this one, until cancelled."""
+    """Hand the hints of all processes to the sockets of this one, one after the other, until cancelled."""
+    heard: asyncio.Queue[Addressed] = asyncio.Queue()
 
-    def hand_on(payload: str) -> None:
+    def hear(payload: str) -> None:
         groups, hint = json.loads(payload)
-        _start(_group_send(tuple(groups), hint))
+        heard.put_nowait((tuple(groups), hint))
+
+    async def hand_on() -> None:
+        while True:
+            await _group_send(*await heard.get())
 
     def look_again() -> None:
         layer: Any = get_channel_layer()
         for channel in {channel for group in layer.groups.values() for channel in group}:
             _start(layer.send(channel, {"type": "look.again"}))
 
-    await notices.listen({notices.HINTS: hand_on}, look_again)
+    async with asyncio.TaskGroup() as both:
+        both.create_task(hand_on())
+        both.create_task(notices.listen({notices.HINTS: hear}, look_again))
 
 
 def carried() -> bool:

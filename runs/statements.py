@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from enum import Enum
@@ -26,6 +26,15 @@ _STORED_AS_IT_IS: Final[dict[type, type]] = {
 }
 """Values of exactly this type need no preparation. Not for subclasses of these fields, which may do otherwise."""
 
+SENT_AT_ONCE: Final = 8000
+"""Bytes that libpq collects before it sends any of them, a little less than it really does."""
+
+_SIZE_OF_ONE: Final = 80
+_SIZE_OF_VALUE: Final = 6
+_SIZE_OF_NUMBER: Final = 36
+"""Bytes that a statement takes beside its values, that a value takes beside what it says, and what a number or a time
+says."""
+
 _NAMES: Final = re.compile(r'"(\w+)"')
 
 
@@ -36,7 +45,7 @@ class Param(Expression):
         super().__init__(output_field=field)
         self.name = name
         self._plain = _STORED_AS_IT_IS.get(type(_target(field)))
-        self._refers = field.is_relation
+        self._refers, self._is_moment = field.is_relation, isinstance(field, models.DateTimeField)
 
     @classmethod
     def of(cls, model: type[models.Model], field: str, name: str | None = None) -> Param:
@@ -51,7 +60,7 @@ class Param(Expression):
         """As the driver takes it."""
         if value is None or (type(value) is self._plain and not (self._refers and value == "")):
             return value
-        if type(value) is dt.datetime and value.tzinfo is not None:
+        if self._is_moment and type(value) is dt.datetime and value.tzinfo is not None:
             return connection.ops.adapt_datetimefield_value(value)
         plain = value.value if isinstance(value, Enum) else value  # a driver may store a member by its name
         return self.output_field.get_db_prep_save(plain, connection)
@@ -122,9 +131,44 @@ def carry_out(given: Sequence[Given]) -> list[Result]:
 
 
 def _on_postgres(at: Any, given: Sequence[Given]) -> list[Result]:
-    # Outside of a transaction the driver would go on counting on what an aborted pipeline was to prepare.
-    if len(given) == 1 or not at.in_atomic_block:
+    if not at.in_atomic_block:  # each is a transaction by itself
         return [_plainly(_binding(at), one) for one in given]
+    return [result for batch in fitting(given) for result in _at_once(at, batch)]
+
+
+def fitting(given: Iterable[Given]) -> Iterator[list[Given]]:
+    """Statements in their order, as many together as libpq sends at once, and at least one.
+
+    Of more than that it sends the beginning before the end is made; see `runs.pipeline`. The SQL itself is not counted:
+    after its first uses the server knows it.
+    """
+    batch: list[Given] = []
+    size = 0
+    for one in given:
+        its = _SIZE_OF_ONE + _SIZE_OF_VALUE * len(one.values) + sum(map(_size, one.values))
+        if batch and size + its > SENT_AT_ONCE:
+            yield batch
+            batch, size = [], 0
+        batch.append(one)
+        size += its
+    yield batch
+
+
+def _size(value: Any) -> int:
+    """How many bytes a value takes at most in a message; more than are sent at once for what is neither text nor a
+    number nor a time."""
+    if value is None:
+        return 0
+    if isinstance(value, str):
+        return len(value) * (1 if value.isascii() else 4)
+    if isinstance(value, (int, float, dt.datetime, dt.timedelta)):
+        return _SIZE_OF_NUMBER
+    return SENT_AT_ONCE
+
+
+def _at_once(at: Any, given: Sequence[Given]) -> list[Result]:
+    if len(given) == 1:
+        return [_plainly(_binding(at), given[0])]
     # Not at the top: psycopg is not installed everywhere.
     from runs.pipeline import whole
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
 
 import pytest
@@ -115,3 +115,25 @@ def test_questions_of_which_one_fails_leave_the_connection_as_it_was(
         together(fails.asked(run=run.pk), fine.asked(run=run.pk))
     for _ in range(4):
         assert fine(run=run.pk) == [(1,)]
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite divides by zero")
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("uses", range(5))
+def test_questions_are_answered_also_after_a_failure_that_was_caught_inside_of_the_transaction(
+    make_run: Callable[..., Run], uses: int
+) -> None:
+    """Its end then is a rollback that looks like a commit, of which the driver takes no notice."""
+    run = make_run()
+    by_zero = ExpressionWrapper(F("wake_seq") / (F("wake_seq") - F("wake_seq")), output_field=IntegerField())
+    fails: Rows[tuple[int]] = Rows(lambda: Run.objects.filter(pk=OF_RUN).values_list(by_zero))
+    asked = Run.objects.exclude(message=f"caught {uses}")  # no other test prepares this one
+    fine: Rows[tuple[int]] = Rows(lambda: asked.filter(pk=OF_RUN).values_list("wake_seq"))
+    for _ in range(uses):
+        assert fine(run=run.pk) == [(1,)]
+    with transaction.atomic(), suppress(DataError):
+        together(fails.asked(run=run.pk), fine.asked(run=run.pk))
+    for _ in range(4):
+        assert fine(run=run.pk) == [(1,)]
+    with transaction.atomic():
+        assert together(fine.asked(run=run.pk), fine.asked(run=run.pk)) == [[(1,)], [(1,)]]
