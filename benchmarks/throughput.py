@@ -11,7 +11,7 @@ from benchmarks.figures import Report, short, table
 from benchmarks.peers.pace import IN_FLIGHT, PEOPLE
 from benchmarks.programs import QUEUE_POLL, Contender, contenders, stage
 
-RUNS = 1000
+RUNS = 2000
 PEER_SHARE = 0.3
 """The peers are measured on so many of the runs; a rate does not need all of them."""
 ROUNDS = 2

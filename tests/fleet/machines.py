@@ -78,10 +78,11 @@ class Machine:
         return done.stdout
 
     def start(self) -> None:
-        """Start what does not run."""
+        """Start what does not run, and what is frozen goes on."""
         for name, words in (("web", ["--host", self.address, "--port", str(PORT)]), ("worker", [])):
             process = self.processes.get(name)
             if process is not None and process.poll() is None:
+                process.send_signal(signal.SIGCONT)
                 continue
             self.logs.append(self.folder / f"{name}-{len(self.logs)}.log")
             command = [*stores.dying_with_us(), sys.executable, "manage.py", name, *words]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import signal
 from collections.abc import Callable
 
 import pytest
@@ -32,6 +33,7 @@ def blows(fleet: Fleet, chance: random.Random) -> tuple[str, Callable[[], object
         "line half-open": lambda: fleet.network.cut(machine.name, Silence.HALF_OPEN),
         "line unplugged": lambda: fleet.network.cut(machine.name, Silence.UNPLUGGED),
         "no Redis": lambda: fleet.network.cut(machine.name, to=fleet.redis),
+        "worker frozen": lambda: worker.send_signal(signal.SIGSTOP),
         "worker killed": worker.kill,
         "both killed": machine.kill,
         "switched off": machine.power_off,
