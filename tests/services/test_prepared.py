@@ -18,6 +18,17 @@ from runs.run_states import TurnStatus
 OF_RUN = Param("run", Run._meta.pk)
 
 
+def one_that_fails_and_one_asked(run: Run, name: str, uses: int) -> tuple[Rows[tuple[int]], Rows[tuple[int]]]:
+    """A question that the server cannot answer, and one that no other test asks, asked so many times already."""
+    by_zero = ExpressionWrapper(F("wake_seq") / (F("wake_seq") - F("wake_seq")), output_field=IntegerField())
+    fails: Rows[tuple[int]] = Rows(lambda: Run.objects.filter(pk=OF_RUN).values_list(by_zero))
+    asked = Run.objects.exclude(message=name)
+    fine: Rows[tuple[int]] = Rows(lambda: asked.filter(pk=OF_RUN).values_list("wake_seq"))
+    for _ in range(uses):
+        assert fine(run=run.pk) == [(1,)]
+    return fails, fine
+
+
 def test_rows_are_what_the_queryset_gives_with_their_relations_and_values(
     make_run: Callable[..., Run],
 ) -> None:
@@ -105,12 +116,7 @@ def test_questions_of_which_one_fails_leave_the_connection_as_it_was(
 ) -> None:
     """However often the other one was asked before: at some use it is prepared."""
     run = make_run()
-    by_zero = ExpressionWrapper(F("wake_seq") / (F("wake_seq") - F("wake_seq")), output_field=IntegerField())
-    fails: Rows[tuple[int]] = Rows(lambda: Run.objects.filter(pk=OF_RUN).values_list(by_zero))
-    asked = Run.objects.exclude(message=f"{within.__name__} {uses}")  # no other test prepares this one
-    fine: Rows[tuple[int]] = Rows(lambda: asked.filter(pk=OF_RUN).values_list("wake_seq"))
-    for _ in range(uses):
-        assert fine(run=run.pk) == [(1,)]
+    fails, fine = one_that_fails_and_one_asked(run, f"{within.__name__} {uses}", uses)
     with pytest.raises(DataError), within():
         together(fails.asked(run=run.pk), fine.asked(run=run.pk))
     for _ in range(4):
@@ -125,12 +131,7 @@ def test_questions_are_answered_also_after_a_failure_that_was_caught_inside_of_t
 ) -> None:
     """Its end then is a rollback that looks like a commit, of which the driver takes no notice."""
     run = make_run()
-    by_zero = ExpressionWrapper(F("wake_seq") / (F("wake_seq") - F("wake_seq")), output_field=IntegerField())
-    fails: Rows[tuple[int]] = Rows(lambda: Run.objects.filter(pk=OF_RUN).values_list(by_zero))
-    asked = Run.objects.exclude(message=f"caught {uses}")  # no other test prepares this one
-    fine: Rows[tuple[int]] = Rows(lambda: asked.filter(pk=OF_RUN).values_list("wake_seq"))
-    for _ in range(uses):
-        assert fine(run=run.pk) == [(1,)]
+    fails, fine = one_that_fails_and_one_asked(run, f"caught {uses}", uses)
     with transaction.atomic(), suppress(DataError):
         together(fails.asked(run=run.pk), fine.asked(run=run.pk))
     for _ in range(4):
