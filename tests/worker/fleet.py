@@ -118,14 +118,9 @@ class Fleet:
         """How many questions of the server were answered by a person, and not by the client's refusal."""
         return sum("result" in entry["message"] for entry in effects_in(self.seen))
 
-    def received(self, method: str) -> int:
-        """How many messages of a method have reached the server."""
+    def received(self, method: str | None) -> int:
+        """How many messages of a method have reached the server; None: answers and refusals to its questions."""
         return sum(entry["message"].get("method") == method for entry in effects_in(self.seen))
-
-    def answered(self) -> int:
-        """How many answers to its questions have reached the server. That a session was closed is none: whoever closes
-        one may still say so."""
-        return sum("result" in entry["message"] for entry in effects_in(self.seen))
 
 
 @pytest.fixture(name="old_server")

@@ -56,7 +56,7 @@ async def test_a_run_waits_for_the_host_that_keeps_its_session_and_nobody_else_t
     fleet.start("a")
     done = await fleet.desk.finished(run)
     assert (done.output, done.pin) == ("done", None)
-    assert (fleet.received("tools/call"), fleet.answered()) == (1, 1)
+    assert (fleet.received("tools/call"), fleet.received(None)) == (1, 1)
     assert fleet.received("notifications/cancelled") == 0
     await fleet.ended(keeper)
 
@@ -69,7 +69,7 @@ async def test_an_answer_reaches_the_host_of_the_session_while_other_hosts_work(
     await fleet.desk.accept(round_, name="Ada")
     assert (await fleet.desk.finished(run)).output == "done"
     assert (await row(run)).lease_token == token, "one worker did it all"
-    assert (fleet.received("tools/call"), fleet.answered()) == (1, 1)
+    assert (fleet.received("tools/call"), fleet.received(None)) == (1, 1)
 
 
 async def test_a_run_whose_session_is_over_is_anybodys_again(fleet: Fleet) -> None:
@@ -113,7 +113,7 @@ async def test_when_the_host_is_gone_round_and_run_fail_and_say_which_machine_it
 
     fleet.start("a")
     await fleet.ended(keeper)
-    assert (fleet.received("tools/call"), fleet.answered()) == (1, 0)
+    assert (fleet.received("tools/call"), fleet.received(None)) == (1, 0)
 
 
 async def test_an_answer_that_was_stored_before_its_host_went_is_not_said_to_have_arrived(
@@ -133,7 +133,7 @@ async def test_an_answer_that_was_stored_before_its_host_went_is_not_said_to_hav
     lost = await db.read(Round.objects.get, pk=round_.pk)
     assert (lost.failure_code, lost.delivered_at) == ("recovery_unavailable", None)
     assert lost.responses, "the answer stays on record"
-    assert (fleet.received("tools/call"), fleet.answered()) == (1, 0)
+    assert (fleet.received("tools/call"), fleet.received(None)) == (1, 0)
 
 
 async def test_a_call_that_may_be_made_again_is_made_on_another_host_with_the_answer_given_meanwhile(
@@ -155,7 +155,7 @@ async def test_a_call_that_may_be_made_again_is_made_on_another_host_with_the_an
     assert (done.output, done.pin) == ("done", None)
     (reply,) = (await db.read(results, run))["steps.0"]["result"]["replies"]
     assert reply["content"] == {"name": "Ada"}
-    assert (fleet.received("tools/call"), fleet.answered()) == (2, 1)
+    assert (fleet.received("tools/call"), fleet.received(None)) == (2, 1)
     assert await db.read(Round.objects.filter(run=run).count) == 1, "nobody was asked twice"
     fleet.start("a")
     await fleet.ended(keeper)
@@ -181,7 +181,7 @@ async def test_an_answer_for_a_host_that_is_gone_is_refused_and_can_be_given_whe
     )
     await fleet.desk.accept(round_, name="Ada")
     assert (await fleet.desk.finished(run)).output == "done"
-    assert (fleet.received("tools/call"), fleet.answered()) == (1, 1)
+    assert (fleet.received("tools/call"), fleet.received(None)) == (1, 1)
 
 
 async def test_a_host_that_comes_back_before_anybody_took_its_run_keeps_it_again(
