@@ -22,7 +22,7 @@ from runs.canonical import digest
 from runs.errors import StateConflict
 from runs.models import Round, Run
 from runs.requests import APPROVAL_KEY
-from runs.round_rows import Decider, lock_if_free
+from runs.round_rows import Decider, now_or_after
 from runs.round_states import RoundKind, RoundStatus
 
 VIA_RULE = "rule"
@@ -65,7 +65,7 @@ def record(round_: Round, facts: dict[str, Any]) -> None:
     )
 
 
-def close_covered(policy: Policy, sentence: str) -> list[Round]:
+def close_covered(policy: Policy, sentence: str) -> None:
     """Allow the pending approvals that a new allow rule decides; `sentence` is the rule in words."""
     waiting = Round.objects.filter(account=policy.account_id, server_name=policy.target_server)
     if policy.target_tool:
@@ -77,36 +77,36 @@ def close_covered(policy: Policy, sentence: str) -> list[Round]:
         waiting = waiting.filter(run=policy.run_id)
     else:
         waiting = waiting.filter(run__end_user=policy.end_user_id)
-    return _close(waiting, VIA_RULE, sentence, lambda decision: decision.rule_id == policy.pk)
+    _close(waiting, VIA_RULE, sentence, lambda decision: decision.rule_id == policy.pk)
 
 
-def close_autonomous(run: Run, sentence: str) -> list[Round]:
+def close_autonomous(run: Run, sentence: str) -> None:
     """Allow the pending approvals of a run that may go on without asking; `sentence` says who switched it."""
-    return _close(Round.objects.filter(run=run), VIA_MODE, sentence, lambda _decision: True)
+    _close(Round.objects.filter(run=run), VIA_MODE, sentence, lambda _decision: True)
 
 
-def _close(
-    waiting: QuerySet[Round], via: str, sentence: str, closes: Callable[[Decision], bool]
-) -> list[Round]:
+def _close(waiting: QuerySet[Round], via: str, sentence: str, closes: Callable[[Decision], bool]) -> None:
+    def close(round_: Round) -> None:
+        decision = decided(round_)
+        if round_.status != RoundStatus.PENDING or decision is None:
+            return  # somebody has decided it: it is theirs
+        settled = rounds.try_answer(
+            round_.pk, ALLOW, decider=Decider(user=None, via=via), idempotency_key=f"{via}:{round_.pk}"
+        )
+        if isinstance(settled, StateConflict):
+            return  # its deadline had passed; it has expired now
+        record(settled, {"allowed_by": {"rule_id": decision.rule_id, "text": sentence}})
+        record_use(decision)
+
+    def decided(round_: Round) -> Decision | None:
+        decision = evaluate(round_.run, round_.turn, round_.own_step.call)
+        return decision if decision.effect is Effect.ALLOW and closes(decision) else None
+
     pending = (
         waiting.filter(status="pending", kind=RoundKind.APPROVAL.value)
         .select_related("run__agent", "run__end_user", "turn", "step__call")
         .order_by("created_at", "pk")
     )
-    closed = []
     for round_ in pending:
-        decision = evaluate(round_.run, round_.turn, round_.own_step.call)
-        if decision.effect is not Effect.ALLOW or not closes(decision):
-            continue
-        locked = lock_if_free(round_.pk)
-        if locked is None or locked.status != RoundStatus.PENDING:
-            continue  # somebody is deciding it, or has: it is theirs
-        settled = rounds.try_answer(
-            round_.pk, ALLOW, decider=Decider(user=None, via=via), idempotency_key=f"{via}:{round_.pk}"
-        )
-        if isinstance(settled, StateConflict):
-            continue  # its deadline had passed; it has expired now
-        record(settled, {"allowed_by": {"rule_id": decision.rule_id, "text": sentence}})
-        record_use(decision)
-        closed.append(settled)
-    return closed
+        if decided(round_):
+            now_or_after(round_.pk, close)

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from django.db import connection
+from django.db import connection, transaction
 from django.utils import timezone
 
 from runs import clock, events, prepared, recommended, row_writes, write_behind
 from runs.closing import refuse_closed
 from runs.durations import utc_text
-from runs.errors import NotFound
+from runs.errors import NotAllowed, NotFound
 from runs.models import Round, Run, User
 from runs.models.run import RunQuerySet
 from runs.prepared import Param, Rows
 from runs.round_states import RoundOutcome, RoundStatus, must_move
+
+T = TypeVar("T")
 
 _OF_ID = Param("round", Round._meta.pk)
 _LOCKED: Rows[Round] = Rows(
@@ -121,13 +124,23 @@ def lock(round_id: str) -> Round:
     return round_
 
 
-def lock_if_free(round_id: str) -> Round | None:
-    """The same for whoever holds another run already: None, without waiting, if somebody is at work on this one."""
+def now_or_after(round_id: str, act: Callable[[Round], T]) -> T | None:
+    """Do `act` with the round locked as by `lock`, for whoever holds other runs already and so waits for none.
+
+    While somebody else is at work on its run it is done in a transaction of its own right after the caller's, and None
+    is the answer here; `act` has to find out by itself what still counts then.
+    """
     if connection.features.has_select_for_update:
         free = _run_of(round_id).select_for_update(skip_locked=True).first()
         if free is None:
+            transaction.on_commit(lambda: _alone(round_id, act), robust=True)
             return None
-    return _checked(_LOCKED(round=round_id))
+    return act(_checked(_LOCKED(round=round_id)))
+
+
+def _alone(round_id: str, act: Callable[[Round], object]) -> None:
+    with contextlib.suppress(NotFound, NotAllowed), transaction.atomic():
+        act(lock(round_id))
 
 
 def _run_of(round_id: str | Param) -> RunQuerySet:

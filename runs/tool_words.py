@@ -92,14 +92,12 @@ def latest_words(server: Server) -> dict[int, ToolWord]:
     return {word.tool_id: word for word in ToolWord.objects.filter(pk__in=newest)}
 
 
-def ask_anew(
-    actor: Actor, server: Server, *, tools: Iterable[Tool] | None = None, via: str = "page"
-) -> list[Round]:
+def ask_anew(actor: Actor, server: Server, *, tools: Iterable[Tool] | None = None, via: str = "page") -> None:
     """Take back waiting approvals that show another risk than now counts; their calls are decided anew.
 
     `tools` are those that it may concern, None for all of the server's. Such a call then runs, asks again or is denied
-    as its tool stands now. Must run inside the change's transaction.
-    A pause that somebody is deciding at this moment is left to them: the call is checked again before it is sent.
+    as its tool stands now. Must run inside the change's transaction; a pause whose run somebody is at work on at this
+    moment is taken back right after it, unless it has been decided by then.
     """
     risks = {
         tool.name: standing_of(tool, server).risk for tool in (server.tools.all() if tools is None else tools)
@@ -110,28 +108,40 @@ def ask_anew(
         )
         .pending()
         .order_by("-run_id", "pk")
-        .values_list("pk", "operation_name", "context")
     )
     stale = [
-        (pk, name)
-        for pk, name, context in waiting
-        if name in risks and context.get("verdict", {}).get("risk") != risks[name].value
+        round_.pk
+        for round_ in waiting.only("operation_name", "context")
+        if round_.operation_name in risks and _shown(round_) != risks[round_.operation_name].value
     ]
-    return [taken for pk, name in stale if (taken := _take_back(actor, pk, risks[name], via)) is not None]
+    for pk in stale:
+        round_rows.now_or_after(pk, lambda round_: _take_back(actor, round_, via))
 
 
-def _take_back(actor: Actor, round_id: str, risk: Risk, via: str) -> Round | None:
-    round_ = round_rows.lock_if_free(round_id)
-    if round_ is None or round_.status != RoundStatus.PENDING:
-        return None
-    tool = f"{round_.server_name}:{round_.operation_name}"
+def _shown(round_: Round) -> str | None:
+    """The risk that an approval shows."""
+    risk: str | None = round_.context.get("verdict", {}).get("risk")
+    return risk
+
+
+def _take_back(actor: Actor, round_: Round, via: str) -> None:
+    tool = (
+        Tool.objects.select_related("server")
+        .filter(server__account=round_.account_id, server__name=round_.server_name)
+        .filter(name=round_.operation_name)
+        .first()
+    )
+    if tool is None or round_.status != RoundStatus.PENDING:
+        return
+    risk = standing_of(tool, tool.server).risk
+    if _shown(round_) == risk.value:
+        return  # somebody has said otherwise meanwhile
     round_rows.fail(
         round_,
         RoundOutcome.SUPERSEDED,
         code=RISK_CHANGED,
-        message=f"{tool} counts as {risk.value} now, so the call is decided anew.",
+        message=f"{tool.full_name} counts as {risk.value} now, so the call is decided anew.",
         decider=Decider(user=actor.user, via=via),
     )
     rounds.settle_turn(round_.run, round_.turn)
     lease.wake(round_.run_id)
-    return round_
