@@ -86,7 +86,8 @@ $(VENV)/.dev: requirements/dev.txt | $(VENV)/.base
 # The browser and the servers that the tests drive. What cannot be had is skipped loudly by the tests, and is a
 # failure under M3_REQUIRE_ALL=1.
 system-packages:
-	@command -v chromium >/dev/null 2>&1 || .ci/debian chromium fonts-liberation || true
+	@command -v chromium-headless-shell >/dev/null 2>&1 || .ci/debian chromium-headless-shell fonts-liberation || \
+		command -v chromium >/dev/null 2>&1 || .ci/debian chromium fonts-liberation || true
 	@command -v setpriv >/dev/null 2>&1 || .ci/debian util-linux || true
 	@ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || command -v postgres >/dev/null 2>&1 || \
 		.ci/debian postgresql || true

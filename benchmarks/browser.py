@@ -20,9 +20,12 @@ WIDE = {"width": 1280, "height": 800}
 @contextmanager
 def chromium(api: Api) -> Iterator[BrowserContext]:
     """A browser in which the caller of `api` is signed in."""
-    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    names = ("chromium-headless-shell", "chromium", "chromium-browser")
+    path = next((path for name in names if (path := shutil.which(name))), None)
     if path is None:
-        raise SystemExit("This benchmark needs a chromium (Debian: `apt-get install chromium`).")
+        raise SystemExit(
+            "This benchmark needs a chromium (Debian: `apt-get install chromium-headless-shell`)."
+        )
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
         context = browser.new_context(base_url=api.installation.url, viewport=WIDE)  # type: ignore[arg-type]
