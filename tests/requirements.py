@@ -31,7 +31,7 @@ _MARK = "Not run here, missing: "
 _NPM = "node 22 and the servers from npm (run `npm ci --ignore-scripts` in tests/node)"
 _ARCHITECTURES = {"x86_64": "x64", "aarch64": "arm64"}
 _BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser")
-"""The first draws the same pages for a quarter of the processor time: it draws no window of its own."""
+"""The first has the same engine and no window of its own, which saves a third of the processor time."""
 
 _POSTGRES = "PostgreSQL 15 or newer (Debian: `apt-get install postgresql`)"
 _REDIS = "a Redis (Debian: `apt-get install redis-server`)"
