@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from django.db import transaction
@@ -31,6 +32,7 @@ from approvals.rules import (
 from runs import access, audit
 from runs.access import Actor
 from runs.durations import utc_text
+from runs.end_users import end_user
 from runs.errors import ModelValidationError, NotAllowed, StateConflict
 from runs.models import Role
 from runs.models.exact import is_plain
@@ -93,6 +95,8 @@ def store(actor: Actor | None, rule: Rule, *, source: Source, note: str, suspend
     `suspended` is why a new row is not in force yet.
     """
     server, tool = parse_target(rule.target)
+    if rule.end_user is not None:  # who was removed meanwhile comes back with it
+        rule = replace(rule, end_user=end_user(rule.account, rule.end_user.user_id))
     policy, made = Policy.objects.select_for_update().get_or_create(
         account=rule.account,
         effect=rule.effect.value,

@@ -17,12 +17,12 @@ from approvals.facts import Effect, Scope
 from approvals.gate import evaluate, record_use
 from approvals.models import Policy
 from approvals.permission import Decision
-from runs import events, rounds
+from runs import events, round_rows, rounds
 from runs.canonical import digest
 from runs.errors import StateConflict
 from runs.models import Round, Run
 from runs.requests import APPROVAL_KEY
-from runs.round_rows import Decider, now_or_after
+from runs.round_rows import Decider, Take
 from runs.round_states import RoundKind, RoundStatus
 
 VIA_RULE = "rule"
@@ -77,15 +77,20 @@ def close_covered(policy: Policy, sentence: str) -> None:
         waiting = waiting.filter(run=policy.run_id)
     else:
         waiting = waiting.filter(run__end_user=policy.end_user_id)
-    _close(waiting, VIA_RULE, sentence, lambda decision: decision.rule_id == policy.pk)
+    round_rows.now_and_again(
+        lambda take: _close(waiting, VIA_RULE, sentence, lambda decision: decision.rule_id == policy.pk, take)
+    )
 
 
 def close_autonomous(run: Run, sentence: str) -> None:
-    """Allow the pending approvals of a run that may go on without asking; `sentence` says who switched it."""
-    _close(Round.objects.filter(run=run), VIA_MODE, sentence, lambda _decision: True)
+    """Allow the pending approvals of a run, which the caller has locked, that may go on without asking; `sentence`
+    says who switched it."""
+    _close(Round.objects.filter(run=run), VIA_MODE, sentence, lambda _decision: True, round_rows.if_free)
 
 
-def _close(waiting: QuerySet[Round], via: str, sentence: str, closes: Callable[[Decision], bool]) -> None:
+def _close(
+    waiting: QuerySet[Round], via: str, sentence: str, closes: Callable[[Decision], bool], take: Take
+) -> None:
     def close(round_: Round) -> None:
         decision = decided(round_)
         if round_.status != RoundStatus.PENDING or decision is None:
@@ -109,4 +114,4 @@ def _close(waiting: QuerySet[Round], via: str, sentence: str, closes: Callable[[
     )
     for round_ in pending:
         if decided(round_):
-            now_or_after(round_.pk, close)
+            take(round_.pk, close)

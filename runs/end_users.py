@@ -31,11 +31,21 @@ class EndUserExists(StateConflict):
 
 
 def end_user(account: Account, user_id: str | None) -> EndUser | None:
-    """The end user with this id, created by first use; null and absent are alike, an empty string is a mistake."""
+    """The end user with this id, created by first use; null and absent are alike, an empty string is a mistake.
+
+    Nobody removes them until the caller's transaction ends: what it stores for them is there for whoever removes them.
+    """
     if user_id is None:
         return None
     _check_id(user_id)
-    found, _ = EndUser.objects.get_or_create(account=account, user_id=user_id)
+    return _held(account, user_id)
+
+
+@transaction.atomic(savepoint=False)  # of its own only for callers who have none
+def _held(account: Account, user_id: str) -> EndUser:
+    rows = EndUser.objects.select_for_update(no_key=True).filter(account=account, user_id=user_id)
+    while (found := rows.first()) is None:
+        EndUser.objects.get_or_create(account=account, user_id=user_id)
     if found.removed_at is not None:
         # Nothing but this: somebody may be giving them a new profile at the same moment.
         EndUser.objects.filter(pk=found.pk).update(removed_at=None, updated_at=timezone.now())

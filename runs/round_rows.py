@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime as dt
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
-from django.db import connection, transaction
+from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
-from runs import clock, events, prepared, recommended, row_writes, write_behind
+from runs import clock, events, prepared, races, recommended, row_writes, write_behind
 from runs.closing import refuse_closed
+from runs.db import TRIES
 from runs.durations import utc_text
 from runs.errors import NotAllowed, NotFound
 from runs.models import Round, Run, User
@@ -20,7 +20,10 @@ from runs.models.run import RunQuerySet
 from runs.prepared import Param, Rows
 from runs.round_states import RoundOutcome, RoundStatus, must_move
 
-T = TypeVar("T")
+Act = Callable[[Round], None]
+"""What is done with a locked round."""
+Take = Callable[[str, Act], None]
+"""Does it with the round of this id."""
 
 _OF_ID = Param("round", Round._meta.pk)
 _LOCKED: Rows[Round] = Rows(
@@ -124,23 +127,41 @@ def lock(round_id: str) -> Round:
     return round_
 
 
-def now_or_after(round_id: str, act: Callable[[Round], T]) -> T | None:
-    """Do `act` with the round locked as by `lock`, for whoever holds other runs already and so waits for none.
+def now_and_again(look: Callable[[Take], None]) -> None:
+    """Do what follows for other pauses from a change: `look` finds them, and gives each to the function it is given.
 
-    While somebody else is at work on its run it is done in a transaction of its own right after the caller's, and None
-    is the answer here; `act` has to find out by itself what still counts then.
+    Twice: at once, for those whose runs nobody else has in hand, in the transaction of the change; and right after its
+    commit for the rest, each in a transaction of its own. These are pauses somebody was at work on, and those that were
+    stored meanwhile, which the change could not see. Who stores a pause looks again after that, too
+    (`runs.worker.gating.still_asks`), so one of both sees the other. On SQLite writers take turns, and once is enough.
     """
+    look(if_free)
+    if connection.features.has_select_for_update:
+        transaction.on_commit(lambda: look(_alone), robust=True)
+
+
+def if_free(round_id: str, act: Act) -> None:
+    """`act` on the round, locked as by `lock`, unless somebody else has its run in hand: for whoever holds others."""
     if connection.features.has_select_for_update:
         free = _run_of(round_id).select_for_update(skip_locked=True).first()
         if free is None:
-            transaction.on_commit(lambda: _alone(round_id, act), robust=True)
-            return None
-    return act(_checked(_LOCKED(round=round_id)))
+            return
+    act(_checked(_LOCKED(round=round_id)))
 
 
-def _alone(round_id: str, act: Callable[[Round], object]) -> None:
-    with contextlib.suppress(NotFound, NotAllowed), transaction.atomic():
-        act(lock(round_id))
+def _alone(round_id: str, act: Act) -> None:
+    """The same in a transaction of its own, which waits for its turn and is begun anew if it loses a race."""
+    for tries_left in reversed(range(TRIES)):
+        try:
+            with transaction.atomic():
+                act(lock(round_id))
+        except (NotFound, NotAllowed):
+            return  # it is gone by now, or its account is closed
+        except DatabaseError as error:
+            if not tries_left or not races.lost(error):
+                raise
+        else:
+            return
 
 
 def _run_of(round_id: str | Param) -> RunQuerySet:

@@ -35,7 +35,8 @@ from runs.run_states import Outcome, TurnStatus
 from runs.steps import MCP_KINDS, StepKind
 
 ROUND_LIMIT = 10
-"""Rounds of one logical operation (C42)."""
+"""Rounds of one logical operation (C42). Our own question whether a call may run is asked as often as people change
+what counts for it: there is no server that could ask in a loop."""
 
 _OF_TURN = Param("turn", Turn._meta.pk)
 _ASKED: Rows[tuple[int]] = Rows(
@@ -81,10 +82,10 @@ def open_round(
 
     At `deadline` it fails; at `continue_at` a question takes its recommended answer, whichever comes first.
     A round that no live session waits on is born with an expired lease, so that any worker may claim it.
-    Raises ElicitationRoundLimitError, storing nothing, when the operation has asked too often.
+    Raises ElicitationRoundLimitError, storing nothing, when the operation has asked too often; an approval never has.
     """
     ((asked,),) = _ASKED(turn=turn.pk, operation=opening.operation_id)
-    if asked >= ROUND_LIMIT:
+    if asked >= ROUND_LIMIT and opening.kind is not RoundKind.APPROVAL:
         raise ElicitationRoundLimitError(
             f"The operation asked {asked} times; {ROUND_LIMIT} is the limit. Look for a loop in the server."
         )
@@ -98,7 +99,7 @@ def open_round(
         kind=opening.kind.value,
         logical_operation_id=opening.operation_id,
         round_index=asked,
-        round_limit=ROUND_LIMIT,
+        round_limit=max(ROUND_LIMIT, asked + 1),
         server_name=call.server_name if call else "",
         operation_kind=call.operation if call else "",
         operation_name=call.name if call else "",

@@ -6,7 +6,7 @@ would make them allow something twice. So a change of the risk takes such cards 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from runs import audit, lease, round_rows, rounds
 from runs.access import Actor, get
 from runs.models import Role, Round, Server, Tool, ToolWord
 from runs.risk import Risk
-from runs.round_rows import Decider
+from runs.round_rows import Decider, Take
 from runs.round_states import RoundKind, RoundOutcome, RoundStatus
 from runs.tool_standing import Standing, Words, standing
 
@@ -96,26 +96,34 @@ def ask_anew(actor: Actor, server: Server, *, tools: Iterable[Tool] | None = Non
     """Take back waiting approvals that show another risk than now counts; their calls are decided anew.
 
     `tools` are those that it may concern, None for all of the server's. Such a call then runs, asks again or is denied
-    as its tool stands now. Must run inside the change's transaction; a pause whose run somebody is at work on at this
-    moment is taken back right after it, unless it has been decided by then.
+    as its tool stands now. Must run inside the change's transaction; `round_rows.now_and_again` says when it happens.
     """
-    risks = {
-        tool.name: standing_of(tool, server).risk for tool in (server.tools.all() if tools is None else tools)
-    }
-    waiting = (
-        Round.objects.filter(
-            account=server.account_id, server_name=server.name, kind=RoundKind.APPROVAL.value
-        )
-        .pending()
-        .order_by("-run_id", "pk")
-    )
-    stale = [
+    names = None if tools is None else [tool.name for tool in tools]
+
+    def look(take: Take) -> None:
+        for round_id in _stale(server.pk, names):
+            take(round_id, lambda round_: _take_back(actor, round_, via))
+
+    round_rows.now_and_again(look)
+
+
+def _stale(server_id: int, names: Collection[str] | None) -> list[str]:
+    """Ids of the waiting approvals of a server's tools of these names that show another risk than now counts."""
+    tools = Tool.objects.select_related("server").filter(server=server_id)
+    risks = {tool.name: standing_of(tool, tool.server).risk for tool in tools}
+    server = Server.objects.filter(pk=server_id).first()
+    if server is None:
+        return []
+    waiting = Round.objects.filter(
+        account=server.account_id, server_name=server.name, kind=RoundKind.APPROVAL.value
+    ).pending()
+    if names is not None:
+        waiting = waiting.filter(operation_name__in=names)
+    return [
         round_.pk
-        for round_ in waiting.only("operation_name", "context")
+        for round_ in waiting.order_by("-run_id", "pk").only("operation_name", "context")
         if round_.operation_name in risks and _shown(round_) != risks[round_.operation_name].value
     ]
-    for pk in stale:
-        round_rows.now_or_after(pk, lambda round_: _take_back(actor, round_, via))
 
 
 def _shown(round_: Round) -> str | None:

@@ -135,6 +135,8 @@ class CallDriver:
     async def _gate(self, call: ToolCall) -> None:
         if await self._look(call):
             await db.write(gating.gate, self.lease, self.step_id, self.held.gate)
+            if clock.is_shared() and not await db.read(gating.still_asks, self.step_id, self.held.gate):
+                await db.write(gating.ask_anew, self.lease, self.step_id, self.held.gate)
 
     async def _look(self, call: ToolCall) -> bool:
         """List the server's tools if the last look is too old to decide by; False if that ended the call."""

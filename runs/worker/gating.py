@@ -6,17 +6,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from runs import requests
+from runs import requests, round_rows, rounds
 from runs.canonical import digest
 from runs.gate import Gate, Verdict
 from runs.lease import Lease
 from runs.models import Round, Tool, ToolCall
+from runs.round_rows import Decider
+from runs.round_states import RoundKind, RoundOutcome
 from runs.run_states import CallPhase
 from runs.worker import asking
-from runs.worker.call_journal import Place, at, note, supersede_answers
+from runs.worker.call_journal import Place, at, note, rows, supersede_answers
 from runs.worker.journal import close_step
 
 PLAN_FIRST = "plan_first"
+OVERTAKEN = "overtaken"
+"""Failure code of an approval that a change overtook while it was being stored."""
+
 PERSON = "person"
 """The code of a denial that is the word of a person, where the gate's own denials have the code of their rule."""
 
@@ -38,6 +43,38 @@ def gate(held: Lease, step_id: int, gate_: Gate) -> None:
     elif verdict.effect == "ask" and asking.may_ask(here.run, here.turn):
         note(here, "tool_call.asked", _told(here, verdict))
         asking.approval(here.run, here.turn, here.step, here.call)
+
+
+def still_asks(step_id: int, gate_: Gate) -> bool:
+    """Whether a call that the gate has just left waiting would be left waiting now, for the same.
+
+    Where transactions run beside each other, a change that was made while the pause was being stored was not seen
+    here, and did not see the pause. Whoever made it looks again after its commit (`round_rows.now_and_again`), this
+    does after ours.
+    """
+    step, waiting = rows(step_id)
+    call = step.call
+    return not waiting or _is_same(call, gate_.recheck(step.run, step.turn, call))
+
+
+def ask_anew(held: Lease, step_id: int, gate_: Gate) -> None:
+    """Take back a pause that is no longer asked for; the gate decides anew."""
+    here = at(held, step_id)
+    if _is_same(here.call, gate_.recheck(here.run, here.turn, here.call)):
+        return
+    for round_ in here.step.rounds.pending().filter(kind=RoundKind.APPROVAL.value):
+        round_rows.fail(
+            round_,
+            RoundOutcome.SUPERSEDED,
+            code=OVERTAKEN,
+            message=f"What counts for {here.call.full_name} has just changed, so the call is decided anew.",
+            decider=Decider(user=None, via="worker"),
+        )
+    rounds.settle_turn(here.run, here.turn)
+
+
+def _is_same(call: ToolCall, now: Verdict) -> bool:
+    return now.effect == "ask" and now.subject == call.verdict.get("subject")
 
 
 def confirm(held: Lease, step_id: int, gate_: Gate) -> bool:

@@ -1,4 +1,4 @@
-"""Somebody else at work on a run: holds its row until the test waits for it."""
+"""Somebody else at work at the same moment, on a connection of their own."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from django.db import connection, connections, transaction
@@ -21,25 +21,44 @@ WAITING = (
 
 
 @contextmanager
-def somebody_holds(run: Run, then: Callable[[], Any] = lambda: None) -> Iterator[Future[None]]:
-    """Somebody has locked the run's row, and does `then` as soon as the other one waits for the row."""
-    held = threading.Event()
+def somebody_does(first: Callable[[], Any], then: Callable[[], Any] = lambda: None) -> Iterator[Future[None]]:
+    """Somebody has done `first`, and does `then`, in the same transaction, as soon as the other one waits for them."""
+    begun = threading.Event()
 
-    def hold() -> None:
+    def both() -> None:
         try:
             with transaction.atomic():
-                Run.objects.select_for_update().get(pk=run.pk)
-                held.set()
+                first()
+                begun.set()
                 _until_somebody_waits()
                 then()
+        finally:
+            begun.set()
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as other:
+        doing = other.submit(both)
+        assert begun.wait(PATIENCE)
+        yield doing
+        doing.result(PATIENCE)
+
+
+def somebody_holds(run: Run, then: Callable[[], Any] = lambda: None) -> AbstractContextManager[Future[None]]:
+    """Somebody has locked the run's row."""
+    return somebody_does(lambda: Run.objects.select_for_update().get(pk=run.pk), then)
+
+
+def elsewhere(deed: Callable[[], Any]) -> None:
+    """Do it on another connection, to the end."""
+
+    def alone() -> None:
+        try:
+            deed()
         finally:
             connections.close_all()
 
     with ThreadPoolExecutor(1) as other:
-        holding = other.submit(hold)
-        assert held.wait(PATIENCE)
-        yield holding
-        holding.result(PATIENCE)
+        other.submit(alone).result(PATIENCE)
 
 
 def _until_somebody_waits() -> None:

@@ -1,4 +1,5 @@
-"""What follows from somebody's word reaches every pause that it concerns, also one whose run a worker has in hand."""
+"""What follows from somebody's word reaches every pause that it concerns, also one whose run a worker has in hand, and
+one that is stored at the same moment."""
 
 from __future__ import annotations
 
@@ -11,12 +12,12 @@ from django.db import connection, transaction
 from approvals import policies
 from approvals.decisions import Remember, decide
 from approvals.models import Policy
-from runs import tool_words
+from runs import servers, tool_words
 from runs.access import Actor, actor_for
 from runs.models import Round, Server, User
 from runs.risk import Risk
 from runs.tool_standing import Words
-from tests.services.holding import somebody_holds
+from tests.services.holding import elsewhere, somebody_does, somebody_holds
 from tests.services.policy_helpers import grant_as_shown, rule
 
 pytestmark = [
@@ -119,3 +120,39 @@ def test_a_rule_that_is_revoked_before_the_card_s_turn_comes_does_not_close_it(
     with somebody_holds(busy.run, revoke):
         grant_as_shown(admin, rule(desk.account))
     assert fresh(busy).status == "pending"
+
+
+def test_a_card_that_is_stored_before_the_change_counts_is_taken_back_when_it_does(
+    admin: Actor, desk: Server, make_round: MakeRound
+) -> None:
+    made: list[Round] = []
+    with transaction.atomic():
+        say(admin, desk, Risk.MONEY)
+        elsewhere(lambda: made.append(make_round()))
+    assert fresh(made[0]).outcome == "superseded"
+
+
+def test_a_card_that_is_stored_before_a_rule_counts_is_closed_when_it_does(
+    admin: Actor, desk: Server, make_round: MakeRound
+) -> None:
+    made: list[Round] = []
+    with transaction.atomic():
+        grant_as_shown(admin, rule(desk.account))
+        elsewhere(lambda: made.append(make_round()))
+    assert (fresh(made[0]).outcome, fresh(made[0]).decided_via) == ("allowed", "rule")
+
+
+def test_two_admins_at_once_leave_no_card_with_a_risk_that_neither_meant(
+    admin: Actor, desk: Server, make_round: MakeRound
+) -> None:
+    desk.tools.filter(name="send_email").update(risk="write", annotations={"destructiveHint": True})
+    servers.set_trusted(admin, desk.pk, False)
+    card = make_round()
+    tool = desk.tools.get(name="send_email")
+    # Still a write: the server is not trusted. And still a write: an admin says so.
+    with somebody_does(lambda: tool_words.say(admin, desk.pk, tool.pk, Words())):
+        servers.set_trusted(admin, desk.pk, True)
+    tool.refresh_from_db()
+    desk.refresh_from_db()
+    assert tool_words.standing_of(tool, desk).risk is Risk.DESTROY
+    assert fresh(card).outcome == "superseded"

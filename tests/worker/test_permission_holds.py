@@ -12,9 +12,10 @@ from django.conf import LazySettings
 from approvals.models import Policy
 from runs import control, db, tool_words
 from runs.access import actor_for
-from runs.models import Role, Round, Run, Server, Tool
+from runs.models import Role, Round, Run, Server, Tool, User
 from runs.risk import Risk
 from runs.round_rows import Decider
+from runs.rounds import ROUND_LIMIT
 from runs.tool_standing import Words
 from tests.people import person
 from tests.worker.conftest import Desk, results
@@ -172,6 +173,16 @@ async def test_a_tool_that_is_blocked_or_turns_out_to_be_harmless_needs_no_perso
 
 
 def say(desk_: Desk, words: Words) -> None:
-    ada = person("ada", desk_.account, Role.ADMIN)
+    ada = User.objects.filter(username="ada").first() or person("ada", desk_.account, Role.ADMIN)
     tool = Tool.objects.get(name="send_email")
     tool_words.say(actor_for(ada), tool.server_id, tool.pk, words)
+
+
+async def test_a_change_as_often_as_an_admin_likes_only_asks_again(desk_: Desk, effects: Effects) -> None:
+    run, round_ = await asked(desk_)
+    for number in range(ROUND_LIMIT + 2):
+        await db.write(say, desk_, Words(risk=(Risk.MONEY, Risk.WRITE)[number % 2]))
+        round_ = await asked_again(desk_, run, round_)
+    await desk_.accept(round_, decision="allow")
+    assert (await desk_.finished(run)).output == "done: "
+    assert len(effects()) == 1
