@@ -74,6 +74,9 @@ def ask_anew(held: Lease, step_id: int, gate_: Gate) -> None:
 
 
 def _is_same(call: ToolCall, now: Verdict) -> bool:
+    """Whether a waiting call would wait now as it does; a change of mode concerns the next call (m8tes-http 4.4)."""
+    if now.code == PLAN_FIRST:
+        return True
     return now.effect == "ask" and now.subject == call.verdict.get("subject")
 
 

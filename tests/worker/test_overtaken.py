@@ -11,10 +11,11 @@ from django.db import connection
 from approvals.gate import PolicyGate
 from runs import db
 from runs.access import actor_for
-from runs.gate import Verdict
+from runs.gate import Gate, Verdict
 from runs.models import Role, Round, Run, ToolCall, Turn
 from runs.risk import Risk
 from runs.tool_standing import Words
+from runs.worker import gating
 from tests.people import person
 from tests.services.holding import elsewhere
 from tests.services.policy_helpers import grant_as_shown, rule
@@ -83,3 +84,21 @@ async def test_a_rule_that_covers_the_call_by_then_lets_it_go(
     run = await desk_.start(SEND, server="desk", mode="approval")
     assert (await desk_.finished(run)).output == "done: "
     assert len(effects()) == 1
+
+
+async def test_another_mode_by_then_concerns_the_next_call(
+    desk_: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[bool] = []
+    look = gating.still_asks
+
+    def overtaken(step_id: int, gate: Gate) -> bool:
+        elsewhere(lambda: Run.objects.update(mode="plan"))
+        said.append(look(step_id, gate))
+        return said[-1]
+
+    monkeypatch.setattr(gating, "still_asks", overtaken)
+    run = await desk_.start(SEND, server="desk", mode="approval")
+    await desk_.pending(run, "approval")
+    await desk_.eventually(lambda: said, "the second look")
+    assert said == [True]
