@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
@@ -21,7 +21,23 @@ WAITING = (
 
 
 @contextmanager
-def somebody_does(first: Callable[[], Any], then: Callable[[], Any] = lambda: None) -> Iterator[Future[None]]:
+def somebody_else(deed: Callable[[], Any]) -> Iterator[None]:
+    """Does `deed` in another thread meanwhile, and passes on what it raised."""
+
+    def alone() -> None:
+        try:
+            deed()
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(alone)
+        yield
+        done.result(PATIENCE)
+
+
+@contextmanager
+def somebody_does(first: Callable[[], Any], then: Callable[[], Any] = lambda: None) -> Iterator[None]:
     """Somebody has done `first`, and does `then`, in the same transaction, as soon as the other one waits for them."""
     begun = threading.Event()
 
@@ -34,31 +50,21 @@ def somebody_does(first: Callable[[], Any], then: Callable[[], Any] = lambda: No
                 then()
         finally:
             begun.set()
-            connections.close_all()
 
-    with ThreadPoolExecutor(1) as other:
-        doing = other.submit(both)
+    with somebody_else(both):
         assert begun.wait(PATIENCE)
-        yield doing
-        doing.result(PATIENCE)
+        yield
 
 
-def somebody_holds(run: Run, then: Callable[[], Any] = lambda: None) -> AbstractContextManager[Future[None]]:
+def somebody_holds(run: Run, then: Callable[[], Any] = lambda: None) -> AbstractContextManager[None]:
     """Somebody has locked the run's row."""
     return somebody_does(lambda: Run.objects.select_for_update().get(pk=run.pk), then)
 
 
 def elsewhere(deed: Callable[[], Any]) -> None:
     """Do it on another connection, to the end."""
-
-    def alone() -> None:
-        try:
-            deed()
-        finally:
-            connections.close_all()
-
-    with ThreadPoolExecutor(1) as other:
-        other.submit(alone).result(PATIENCE)
+    with somebody_else(deed):
+        pass
 
 
 def _until_somebody_waits() -> None:

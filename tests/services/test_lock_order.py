@@ -18,7 +18,7 @@ from runs.models import Account, Agent, Round, Run, Step
 from runs.run_states import HumanInput, TurnStatus
 from runs.worker import passes
 from runs.worker.deadlines import sweep
-from tests.services.holding import PATIENCE, somebody_holds
+from tests.services.holding import somebody_holds
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -49,10 +49,8 @@ def test_a_child_that_ends_takes_its_parent_before_the_ledger(make_run: MakeRun,
     child = control.create_run(
         leaf, Submission(message="Help.", human_input=HumanInput.MANAGED), parent_step=step
     )
-    with somebody_holds(parent, lambda: by_the_holder(account)) as holding:
-        with transaction.atomic():
-            passes.begin(child.pk, "a worker")
-        holding.result(PATIENCE)
+    with somebody_holds(parent, lambda: by_the_holder(account)), transaction.atomic():
+        passes.begin(child.pk, "a worker")
     child.refresh_from_db()
     assert (child.outcome, Run.objects.get(pk=parent.pk).wake_seq) == ("completed", parent.wake_seq + 1)
 
@@ -62,8 +60,7 @@ def test_a_sweep_that_ends_several_runs_holds_the_ledger_while_it_waits_for_none
 ) -> None:
     older, younger = make_round(run=make_run()), make_round(run=make_run())
     Round.objects.update(deadline=timezone.now() - dt.timedelta(seconds=5))
-    with somebody_holds(older.run, lambda: by_the_holder(account)) as holding:
+    with somebody_holds(older.run, lambda: by_the_holder(account)):
         sweep()
-        holding.result(PATIENCE)
     ended = Run.objects.filter(pk__in=[older.run_id, younger.run_id]).values_list("outcome", flat=True)
     assert list(ended) == ["timed_out", "timed_out"]

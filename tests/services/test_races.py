@@ -5,23 +5,20 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import pytest
-from django.db import DatabaseError, IntegrityError, connection, connections, transaction
+from django.db import DatabaseError, IntegrityError, connection, transaction
 from django.test import Client
 
 from runs import commands, db
 from runs.models import Agent, EndUser, Run, User
+from tests.services.holding import PATIENCE, somebody_else
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("engine_threads")]
 on_a_server = pytest.mark.skipif(
     connection.vendor != "postgresql", reason="on SQLite writers take turns, so no boundary ever loses"
 )
-PATIENCE = 30
-"""Seconds after which a race counts as stuck."""
 
 
 def fail_with(code: str) -> NoReturn:
@@ -29,22 +26,6 @@ def fail_with(code: str) -> NoReturn:
     with connection.cursor() as cursor:
         cursor.execute(f"DO $$ BEGIN RAISE EXCEPTION 'lost' USING ERRCODE = '{code}'; END $$")
     raise AssertionError("the server did not refuse")
-
-
-@contextmanager
-def somebody_else(deed: Callable[[], Any]) -> Iterator[None]:
-    """Does `deed` in another thread meanwhile, and passes on what it raised."""
-
-    def alone() -> None:
-        try:
-            deed()
-        finally:
-            connections.close_all()
-
-    with ThreadPoolExecutor(1) as pool:
-        done = pool.submit(alone)
-        yield
-        done.result(PATIENCE)
 
 
 def take(run: Run) -> None:
