@@ -69,6 +69,8 @@ def freezes(monkeypatch: pytest.MonkeyPatch) -> Freezes:
                 ):  # its transaction was ended, or another has the run
                     act()
             finally:
+                if connection.connection is not None:
+                    connection.connection.close()  # with its setting: nobody is to get it from the pool
                 connections.close_all()
 
         acting = threading.Thread(target=acts)
@@ -87,6 +89,13 @@ def freezes(monkeypatch: pytest.MonkeyPatch) -> Freezes:
     return frozen
 
 
+@transaction.atomic
+def another_claims(run: Run) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute(f"SET LOCAL lock_timeout = '{PATIENCE // 3}s'")
+    return lease.claim(run.pk, "another") is not None
+
+
 @pytest.mark.parametrize(
     ("where", "after"), [*(("execute", n) for n in range(1, 8)), *(("batch", n) for n in (1, 2))]
 )
@@ -101,9 +110,7 @@ def test_others_get_the_run_wherever_the_worker_that_claims_it_stands_still(
 
     with freezes(begin, where, after) as stands:
         assert stands.wait(PATIENCE)
-        with connection.cursor() as cursor:
-            cursor.execute(f"SET lock_timeout = '{PATIENCE // 3}s'")
-        assert lease.claim(run.pk, "another") is not None
+        assert another_claims(run)
 
 
 @pytest.mark.parametrize("again", range(5))
@@ -120,9 +127,7 @@ def test_a_row_is_free_after_a_batch_whether_the_answers_were_there_at_once_or_n
 
     with freezes(claim, "batch", again + 1) as stands:
         assert stands.wait(PATIENCE)
-        with connection.cursor() as cursor:
-            cursor.execute(f"SET lock_timeout = '{PATIENCE // 3}s'")
-        assert lease.claim(run.pk, "another") is not None
+        assert another_claims(run)
 
 
 def test_what_would_not_be_sent_at_once_leaves_in_parts(account: Account) -> None:
