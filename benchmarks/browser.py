@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from pathlib import Path
 from playwright.sync_api import BrowserContext, Page, sync_playwright
 
 from benchmarks.installation import Api
+from tests.requirements import find_chromium
 
 WATCH = Path(__file__).with_name("watch.js")
 WIDE = {"width": 1280, "height": 800}
@@ -20,8 +20,7 @@ WIDE = {"width": 1280, "height": 800}
 @contextmanager
 def chromium(api: Api) -> Iterator[BrowserContext]:
     """A browser in which the caller of `api` is signed in."""
-    names = ("chromium-headless-shell", "chromium", "chromium-browser")
-    path = next((path for name in names if (path := shutil.which(name))), None)
+    path = find_chromium()
     if path is None:
         raise SystemExit(
             "This benchmark needs a chromium (Debian: `apt-get install chromium-headless-shell`)."

@@ -70,9 +70,14 @@ def npm_script(package: str) -> str:
     return str(script)
 
 
+def find_chromium() -> str | None:
+    """A Chromium that is here."""
+    return next((path for name in _BROWSERS if (path := shutil.which(name))), None)
+
+
 def chromium_path() -> str:
     """A Chromium that the browser tests may drive."""
-    found = next((path for name in _BROWSERS if (path := shutil.which(name))), None)
+    found = find_chromium()
     require(found is not None, "a chromium (Debian: `apt-get install chromium-headless-shell`)")
     return str(found)
 
