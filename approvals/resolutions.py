@@ -92,8 +92,8 @@ def _close(
     waiting: QuerySet[Round], via: str, sentence: str, closes: Callable[[Decision], bool], take: Take
 ) -> None:
     def close(round_: Round) -> None:
-        decision = decided(round_)
-        if round_.status != RoundStatus.PENDING or decision is None:
+        decision = decided(round_) if round_.status == RoundStatus.PENDING else None
+        if decision is None:
             return  # somebody has decided it: it is theirs
         settled = rounds.try_answer(
             round_.pk, ALLOW, decider=Decider(user=None, via=via), idempotency_key=f"{via}:{round_.pk}"

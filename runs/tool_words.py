@@ -109,20 +109,21 @@ def ask_anew(actor: Actor, server: Server, *, tools: Iterable[Tool] | None = Non
 
 def _stale(server_id: int, names: Collection[str] | None) -> list[str]:
     """Ids of the waiting approvals of a server's tools of these names that show another risk than now counts."""
-    tools = Tool.objects.select_related("server").filter(server=server_id)
-    risks = {tool.name: standing_of(tool, tool.server).risk for tool in tools}
     server = Server.objects.filter(pk=server_id).first()
     if server is None:
         return []
+    tools = server.tools.all() if names is None else server.tools.filter(name__in=names)
+    risks = {tool.name: standing_of(tool, server).risk.value for tool in tools}
     waiting = Round.objects.filter(
-        account=server.account_id, server_name=server.name, kind=RoundKind.APPROVAL.value
+        account=server.account_id,
+        server_name=server.name,
+        operation_name__in=risks,
+        kind=RoundKind.APPROVAL.value,
     ).pending()
-    if names is not None:
-        waiting = waiting.filter(operation_name__in=names)
     return [
         round_.pk
         for round_ in waiting.order_by("-run_id", "pk").only("operation_name", "context")
-        if round_.operation_name in risks and _shown(round_) != risks[round_.operation_name].value
+        if _shown(round_) != risks[round_.operation_name]
     ]
 
 

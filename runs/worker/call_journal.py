@@ -47,6 +47,11 @@ class Place:
 def at(held: Lease, step_id: int, **fields: Any) -> Place:
     """Fence, then read the step with its call, turn and run."""
     lease.fence(held, **fields)
+    return place(step_id)
+
+
+def place(step_id: int) -> Place:
+    """The step with its call, turn and run, as they are now."""
     step = Step.objects.select_related(
         "run__agent", "run__account", "run__end_user", "turn", "call__server"
     ).get(pk=step_id)

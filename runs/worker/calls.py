@@ -134,8 +134,9 @@ class CallDriver:
 
     async def _gate(self, call: ToolCall) -> None:
         if await self._look(call):
-            await db.write(gating.gate, self.lease, self.step_id, self.held.gate)
-            if clock.is_shared() and not await db.read(gating.still_asks, self.step_id, self.held.gate):
+            asks = await db.write(gating.gate, self.lease, self.step_id, self.held.gate)
+            looks_again = asks and clock.is_shared()
+            if looks_again and not await db.read(gating.still_asks, self.step_id, self.held.gate):
                 await db.write(gating.ask_anew, self.lease, self.step_id, self.held.gate)
 
     async def _look(self, call: ToolCall) -> bool:

@@ -15,7 +15,7 @@ from runs.round_rows import Decider
 from runs.round_states import RoundKind, RoundOutcome
 from runs.run_states import CallPhase
 from runs.worker import asking
-from runs.worker.call_journal import Place, at, note, rows, supersede_answers
+from runs.worker.call_journal import Place, at, note, place, supersede_answers
 from runs.worker.journal import close_step
 
 PLAN_FIRST = "plan_first"
@@ -28,8 +28,11 @@ PERSON = "person"
 DENIED_BY_PERSON = "A person denied this call. Go on without it, or propose something else."
 
 
-def gate(held: Lease, step_id: int, gate_: Gate) -> None:
-    """Ask the gate. Allow leaves a permission on the call, Ask a pending round, Deny the step's result."""
+def gate(held: Lease, step_id: int, gate_: Gate) -> bool:
+    """Ask the gate. Allow leaves a permission on the call, Ask a pending round, Deny the step's result.
+
+    Gives whether a round waits now.
+    """
     here = at(held, step_id)
     verdict = gate_.decide(here.run, here.turn, here.call)
     here.call.verdict = dict(verdict.as_json())
@@ -43,6 +46,8 @@ def gate(held: Lease, step_id: int, gate_: Gate) -> None:
     elif verdict.effect == "ask" and asking.may_ask(here.run, here.turn):
         note(here, "tool_call.asked", _told(here, verdict))
         asking.approval(here.run, here.turn, here.step, here.call)
+        return True
+    return False
 
 
 def still_asks(step_id: int, gate_: Gate) -> bool:
@@ -52,15 +57,13 @@ def still_asks(step_id: int, gate_: Gate) -> bool:
     here, and did not see the pause. Whoever made it looks again after its commit (`round_rows.now_and_again`), this
     does after ours.
     """
-    step, waiting = rows(step_id)
-    call = step.call
-    return not waiting or _is_same(call, gate_.recheck(step.run, step.turn, call))
+    return _is_same(place(step_id), gate_)
 
 
 def ask_anew(held: Lease, step_id: int, gate_: Gate) -> None:
     """Take back a pause that is no longer asked for; the gate decides anew."""
     here = at(held, step_id)
-    if _is_same(here.call, gate_.recheck(here.run, here.turn, here.call)):
+    if _is_same(here, gate_):
         return
     for round_ in here.step.rounds.pending().filter(kind=RoundKind.APPROVAL.value):
         round_rows.fail(
@@ -73,11 +76,12 @@ def ask_anew(held: Lease, step_id: int, gate_: Gate) -> None:
     rounds.settle_turn(here.run, here.turn)
 
 
-def _is_same(call: ToolCall, now: Verdict) -> bool:
+def _is_same(here: Place, gate_: Gate) -> bool:
     """Whether a waiting call would wait now as it does; a change of mode concerns the next call (m8tes-http 4.4)."""
+    now = gate_.recheck(here.run, here.turn, here.call)
     if now.code == PLAN_FIRST:
         return True
-    return now.effect == "ask" and now.subject == call.verdict.get("subject")
+    return now.effect == "ask" and now.subject == here.call.verdict.get("subject")
 
 
 def confirm(held: Lease, step_id: int, gate_: Gate) -> bool:
