@@ -30,14 +30,14 @@ async def test_a_tool_that_hangs_is_given_up_in_time(recorder: Recorder) -> None
 
 
 async def test_lines_that_are_no_messages_are_named_when_time_runs_out(recorder: Recorder) -> None:
-    outcome = await recorder.perform(raw("modern"), "noisy", timeout=5)
+    outcome = await recorder.perform(raw("modern"), "noisy", timeout=2)
     assert isinstance(outcome, Failed)
     assert "3 lines" in outcome.message
 
 
 async def test_the_time_a_person_takes_is_not_counted(recorder: Recorder) -> None:
     """The person takes longer than the whole timeout, the server nearly nothing."""
-    timeout = 4.0
+    timeout = 2.0
 
     async def answer(_: Request) -> Answer:
         await asyncio.sleep(timeout * 1.1)

@@ -12,7 +12,7 @@ from channels.testing import WebsocketCommunicator
 from django.test import Client
 
 from runs import consumers, db, push
-from tests.push.sockets import PATIENCE, Open
+from tests.push.sockets import Open
 
 
 @pytest_asyncio.fixture
@@ -33,7 +33,7 @@ async def open_socket(one_loop: None) -> AsyncIterator[Open]:
         socket = WebsocketCommunicator(consumers.HintConsumer.as_asgi(), f"/ws/hints/{query}")
         socket.scope["user"], socket.scope["session"] = user, await db.write(_session_of, user)
         opened.append(socket)
-        accepted, _ = await socket.connect(timeout=PATIENCE)
+        accepted, _ = await socket.connect(timeout=5)
         assert accepted
         return socket
 

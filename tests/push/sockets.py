@@ -9,18 +9,15 @@ from channels.testing import WebsocketCommunicator
 
 Open = Callable[..., Awaitable[WebsocketCommunicator]]
 
-PATIENCE = 30
-"""Seconds that a page waits for what has to come; the machine may be busy."""
-
 QUIET = 0.1
 """Seconds in which nothing may arrive; a hint on this loop takes about one hundredth of it."""
 
 
 async def received(socket: WebsocketCommunicator) -> Any:
-    return await socket.receive_json_from(timeout=PATIENCE)
+    return await socket.receive_json_from(timeout=5)
 
 
 async def closed_with(socket: WebsocketCommunicator) -> int:
-    message = await socket.receive_output(timeout=PATIENCE)
+    message = await socket.receive_output(timeout=5)
     assert message["type"] == "websocket.close"
     return int(message["code"])

@@ -19,7 +19,7 @@ from runs.models import Account, Role, Round, Run, User
 from runs.round_rows import Decider
 from runs.rounds import answer
 from tests.people import person
-from tests.push.sockets import PATIENCE, QUIET, Open, closed_with, received
+from tests.push.sockets import QUIET, Open, closed_with, received
 
 MakeRound = Callable[..., Round]
 MakeRun = Callable[..., Run]
@@ -199,7 +199,7 @@ async def test_a_browser_with_a_session_is_let_in_from_our_own_pages(settings: L
     cookie = f"{settings.SESSION_COOKIE_NAME}={session}"
     socket = through_the_stack({"origin": "http://localhost:8000", "cookie": cookie})
 
-    assert (await socket.connect(timeout=PATIENCE))[0]
+    assert (await socket.connect(timeout=5))[0]
     assert await received(socket) == {"type": "hello", "pending_count": 0}
     await socket.disconnect()
 
@@ -211,7 +211,7 @@ async def test_a_browser_that_logs_out_on_one_page_is_signed_out_on_the_others(
     _, session = await db.write(signed_in, settings)
     cookie = f"{settings.SESSION_COOKIE_NAME}={session}"
     socket = through_the_stack({"origin": "http://localhost:8000", "cookie": cookie})
-    assert (await socket.connect(timeout=PATIENCE))[0]
+    assert (await socket.connect(timeout=5))[0]
     await received(socket)
     await socket.send_to(text_data='{"type": "ping"}')
     assert await received(socket) == {"type": "pong"}
@@ -230,7 +230,7 @@ async def test_a_browser_that_logs_out_on_one_page_is_signed_out_on_the_others(
 async def test_a_browser_without_a_session_is_signed_out() -> None:
     socket = through_the_stack({"origin": "http://localhost"})
 
-    assert (await socket.connect(timeout=PATIENCE))[0]
+    assert (await socket.connect(timeout=5))[0]
     assert await closed_with(socket) == 4401
 
 
@@ -242,7 +242,7 @@ async def test_no_other_site_opens_a_socket_with_somebodys_cookie(
     headers = {"cookie": f"{settings.SESSION_COOKIE_NAME}={session}"}
     socket = through_the_stack(headers if origin is None else {**headers, "origin": origin})
 
-    accepted, _ = await socket.connect(timeout=PATIENCE)
+    accepted, _ = await socket.connect(timeout=5)
 
     assert not accepted
     await socket.disconnect()

@@ -212,7 +212,7 @@ async def test_a_sender_that_stops_leaves_what_is_under_way_to_the_next(
         task = asyncio.create_task(Sender().serve())
         await until(lambda: there.got, "the first attempt")
         task.cancel()
-        await asyncio.wait([task], timeout=30)
+        await asyncio.wait([task], timeout=5)
         assert task.done()
     row = await db.read(WebhookDelivery.objects.get)
     assert (row.status, row.attempts) == ("pending", 1)
